@@ -1,0 +1,77 @@
+"""Linear models trained to a proved distance from the optimum.
+
+>>> import zerogap as zg
+>>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+>>> clf = zg.LinearClassifier(loss="hinge", tol=1e-4, random_state=0).fit(X, y)
+>>> clf.certificate_.relative_gap <= 1e-4
+True
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from zerogap import datasets, losses
+    from zerogap.audit import Audit, certify
+    from zerogap.estimators import LinearClassifier, LinearRegressor
+    from zerogap.history import History
+    from zerogap.losses import (
+        Absolute,
+        EpsilonInsensitive,
+        Hinge,
+        Huber,
+        Logistic,
+        Loss,
+        Quantile,
+        SmoothHinge,
+        Squared,
+        SquaredHinge,
+    )
+    from zerogap.path import Path, path
+    from zerogap.problem import Certificate, Problem
+    from zerogap.solvers.base import Result, Solver, solve
+    from zerogap.solvers.sdca import SDCA
+
+# Name -> module: nothing below is imported, and neither Numba nor scikit-learn, until it is used.
+_MODULES = {
+    "Audit": "audit",
+    "certify": "audit",
+    "LinearClassifier": "estimators",
+    "LinearRegressor": "estimators",
+    "History": "history",
+    "Loss": "losses",
+    "Absolute": "losses",
+    "EpsilonInsensitive": "losses",
+    "Hinge": "losses",
+    "Huber": "losses",
+    "Logistic": "losses",
+    "Quantile": "losses",
+    "SmoothHinge": "losses",
+    "Squared": "losses",
+    "SquaredHinge": "losses",
+    "Path": "path",
+    "path": "path",
+    "Certificate": "problem",
+    "Problem": "problem",
+    "Result": "solvers.base",
+    "Solver": "solvers.base",
+    "solve": "solvers.base",
+    "SDCA": "solvers.sdca",
+}
+_SUBMODULES = ("datasets", "losses", "solvers")
+
+__all__ = ["__version__", *_SUBMODULES, *_MODULES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(import_module(f"zerogap.{_MODULES[name]}"), name)
+    if name in _SUBMODULES:
+        return import_module(f"zerogap.{name}")
+    raise AttributeError(f"module 'zerogap' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

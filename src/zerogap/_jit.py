@@ -1,0 +1,143 @@
+"""Let plain Python objects enter Numba kernels.  The only file that knows Numba.
+
+A kernel calls only methods of its arguments and functions of its own file: Numba's disk cache
+notices no other edit, except those that `Struct` makes visible by putting them into its type.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import inspect
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit, typeof, types
+from numba.core import cgutils
+from numba.extending import (
+    NativeValue,
+    make_attribute_wrapper,
+    models,
+    overload_method,
+    register_model,
+    unbox,
+)
+
+# Reordering sums is what lets LLVM vectorise a dot product; NaN and inf keep their meaning.
+_OPTIONS: dict[str, Any] = {
+    "fastmath": {"reassoc", "contract", "arcp", "nsz"},
+    "error_model": "numpy",
+}
+_CACHE = os.environ.get("ZEROGAP_NUMBA_CACHE", "1") != "0"
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile on first call, keep the machine code on disk, run without the GIL."""
+    try:
+        return njit(cache=_CACHE, nogil=True, **_OPTIONS)(function)
+    except RuntimeError:  # no folder to keep machine code in: compile in every process
+        return njit(nogil=True, **_OPTIONS)(function)
+
+
+class Struct:
+    """Base of the frozen dataclasses whose fields and methods also work inside kernels."""
+
+    @functools.cached_property
+    def _numba_type_(self) -> StructType:
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return StructType(
+            type(self), tuple((f.name, _field_type(getattr(self, f.name))) for f in fields)
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+
+class StructType(types.Type):
+    """Numba type of a `Struct`: its class, the types of its fields, a digest of its source."""
+
+    def __init__(self, cls: type, fields: tuple[tuple[str, Any], ...]):
+        self.cls, self.fields = cls, fields
+        super().__init__(f"{cls.__module__}.{cls.__qualname__}#{_register(cls)}{fields}")
+
+
+def _field_type(value: Any) -> Any:
+    """Fields are read-only in kernels, so memory-mapped and ordinary arrays share one compilation."""
+    return typeof(value).copy(readonly=True) if isinstance(value, np.ndarray) else typeof(value)
+
+
+@register_model(StructType)
+class _StructModel(models.StructModel):
+    def __init__(self, dmm, fe_type):
+        super().__init__(dmm, fe_type, list(fe_type.fields))
+
+
+@unbox(StructType)
+def _unbox(typ, obj, c):
+    native = cgutils.create_struct_proxy(typ)(c.context, c.builder)
+    for name, field_type in typ.fields:
+        attribute = c.pyapi.object_getattr_string(obj, name)
+        setattr(native, name, c.unbox(field_type, attribute).value)
+        c.pyapi.decref(attribute)
+    failed = cgutils.is_not_null(c.builder, c.pyapi.err_occurred())
+    return NativeValue(native._getvalue(), is_error=failed)
+
+
+_known: dict[str, str] = {}  # Numba sees one type for all structs: a name has one meaning in all
+
+
+@functools.cache
+def _register(cls: type) -> str:
+    """Teach Numba the fields and methods of `cls`; return a digest of the code they come from.
+
+    Numba invalidates a cached kernel only when the kernel's own file changes.  With the digest in
+    the type, an edited loss is a different type, hence a different entry of the cache.
+    """
+    for field in dataclasses.fields(cls):
+        if _is_new(cls, field.name, "field"):
+            make_attribute_wrapper(StructType, field.name, field.name)
+    for name, method in inspect.getmembers(cls, inspect.isfunction):
+        signature = inspect.signature(method)
+        parameters = ", ".join(signature.parameters)
+        if not name.startswith("_") and _is_new(cls, name, f"method ({parameters})"):
+            _overload(name, signature)
+    return hashlib.sha256(b"".join(map(_source, cls.__mro__[:-1]))).hexdigest()[:12]
+
+
+def _is_new(cls: type, name: str, meaning: str) -> bool:
+    new = name not in _known
+    if _known.setdefault(name, meaning) != meaning:
+        raise TypeError(
+            f"{cls.__name__}.{name} is a {meaning}, but elsewhere `{name}` is a {_known[name]}: "
+            f"inside kernels a name has one meaning, rename this one"
+        )
+    return new
+
+
+def _source(cls: type) -> bytes:
+    """Return the file of `cls` and its bytecode, for classes that have no file of their own."""
+    methods = [f.__code__ for f in vars(cls).values() if inspect.isfunction(f)]
+    bytecode = repr(
+        [
+            (c.co_code, c.co_names, [k for k in c.co_consts if not inspect.iscode(k)])
+            for c in methods
+        ]
+    )
+    try:
+        return Path(inspect.getfile(cls)).read_bytes() + bytecode.encode()
+    except (OSError, TypeError):  # a notebook, the prompt, a class sent to a worker
+        return bytecode.encode()
+
+
+def _overload(name: str, signature: inspect.Signature) -> None:
+    """Make `obj.name(...)` compile the method of obj's own class."""
+
+    def select(self, *args):
+        return getattr(self.cls, name, None)
+
+    select.__signature__ = signature  # type: ignore[attr-defined]
+    overload_method(StructType, name, jit_options={**_OPTIONS, "forceinline": True})(select)

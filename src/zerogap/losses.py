@@ -1,0 +1,424 @@
+"""Losses phi(z; y) of a score z and a target y: value, derivative, conjugate, exact dual step.
+
+Every loss is one frozen dataclass, written once and used by Python code and kernels alike.
+Dual variables are signed and unscaled; the conjugate is always taken at -a, because that is how
+it enters the dual:
+
+    conjugate(a, y) = phi*(-a; y) = max_z  -a z - phi(z; y)
+
+Four laws pin a loss completely, and the tests check them for all of `LOSSES`:
+phi(z) + phi*(-a) + a z >= 0, with equality at a = -phi'(z); phi' is the slope of phi; and
+`dual_step` maximises its one-dimensional dual.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from math import exp, inf, log, log1p
+from typing import Any, ClassVar, Self
+
+from zerogap._jit import Struct
+
+# A zero row has curvature q = 0 and its best dual variable is an end of the domain: dividing by
+# a tiny q instead of zero leads there, and leaves alpha alone where the slope is zero as well.
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Loss(Struct):
+    """Base of all losses.
+
+    A loss defines ``value``, ``derivative``, ``conjugate``, ``domain`` and ``dual_step`` with the
+    parameter names used here, and the properties ``lipschitz`` and ``smoothness``.
+    """
+
+    task: ClassVar[str]  #: "classification" (targets are -1 and +1) or "regression"
+
+    @property
+    def lipschitz(self) -> float:
+        """Largest slope of phi in z (infinite for losses that grow faster than linearly)."""
+        return inf
+
+    @property
+    def smoothness(self) -> float:
+        """Lipschitz constant of phi' (infinite for losses with a kink)."""
+        return inf
+
+    def excess(self, a, z, y):
+        """phi(z) + phi*(-a) + a z >= 0: what row and dual variable add to the duality gap."""
+        return self.value(z, y) + self.conjugate(a, y) + a * z
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, as scikit-learn does."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters in place, for scikit-learn's searches; validated at the next fit."""
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {sorted(known)}"
+                )
+            object.__setattr__(self, name, value)
+        self.__dict__.pop("_numba_type_", None)
+        return self
+
+    def _check(self) -> None:
+        """Raise ValueError if a parameter is outside its range."""
+
+    def _require(self, condition: bool, what: str) -> None:
+        if not condition:
+            raise ValueError(f"{self!r}: {what}")
+
+
+class MarginLoss(Loss):
+    """A loss of the margin y z, for targets y in {-1, +1}; dual variables satisfy a y >= 0."""
+
+    task = "classification"
+
+    def domain(self, y):
+        """Smallest and largest dual variable a with a finite conjugate."""
+        return (0.0, 1.0) if y > 0.0 else (-1.0, 0.0)
+
+
+class ResidualLoss(Loss):
+    """A loss of the residual z - y, for real targets."""
+
+    task = "regression"
+
+    def excess(self, a, z, y):
+        """phi(z) + phi*(-a) + a z, shifted to y = 0 so that large targets cancel exactly."""
+        return self.value(z - y, 0.0) + self.conjugate(a, 0.0) + a * (z - y)
+
+
+@dataclass(frozen=True)
+class Hinge(MarginLoss):
+    """The support vector machine's loss.
+
+    phi(z; y) = max(0, 1 - y z)
+    phi*(-a; y) = -a y  for a y in [0, 1], else +inf.                       1-Lipschitz, not smooth.
+    """
+
+    lipschitz = 1.0
+
+    def value(self, z, y):
+        return max(0.0, 1.0 - y * z)
+
+    def derivative(self, z, y):
+        return -y if y * z < 1.0 else 0.0
+
+    def conjugate(self, a, y):
+        return -a * y if 0.0 <= a * y <= 1.0 else inf
+
+    def dual_step(self, a, y, z, q):
+        b = a * y + (1.0 - y * z) / max(q, _TINY)
+        return y * min(1.0, max(0.0, b)) - a
+
+
+@dataclass(frozen=True)
+class SmoothHinge(MarginLoss):
+    """Hinge with its kink rounded over a width ``gamma``.
+
+    phi(z; y) = 0                    if m <= 0,          m = 1 - y z
+              = m^2 / (2 gamma)      if 0 < m < gamma
+              = m - gamma / 2        if m >= gamma
+
+    phi*(-a; y) = -a y + gamma a^2 / 2  for a y in [0, 1], else +inf.       1-Lipschitz, 1/gamma-smooth.
+    """
+
+    gamma: float = 1.0
+    lipschitz = 1.0
+
+    @property
+    def smoothness(self) -> float:
+        return 1.0 / self.gamma
+
+    def value(self, z, y):
+        m = 1.0 - y * z
+        if m <= 0.0:
+            return 0.0
+        return m - 0.5 * self.gamma if m >= self.gamma else 0.5 * m * m / self.gamma
+
+    def derivative(self, z, y):
+        return -y * min(1.0, max(0.0, (1.0 - y * z) / self.gamma))
+
+    def conjugate(self, a, y):
+        b = a * y
+        return -b + 0.5 * self.gamma * b * b if 0.0 <= b <= 1.0 else inf
+
+    def dual_step(self, a, y, z, q):
+        b = a * y + (1.0 - y * z - self.gamma * a * y) / (q + self.gamma)
+        return y * min(1.0, max(0.0, b)) - a
+
+    def _check(self) -> None:
+        self._require(0 < self.gamma < inf, "gamma must be positive")
+
+
+@dataclass(frozen=True)
+class SquaredHinge(MarginLoss):
+    """The square of the hinge, as in LIBLINEAR (no factor 1/2).
+
+    phi(z; y) = max(0, 1 - y z)^2
+    phi*(-a; y) = -a y + a^2 / 4  for a y >= 0, else +inf.                  2-smooth.
+    """
+
+    smoothness = 2.0
+
+    def domain(self, y):
+        return (0.0, inf) if y > 0.0 else (-inf, 0.0)
+
+    def value(self, z, y):
+        m = max(0.0, 1.0 - y * z)
+        return m * m
+
+    def derivative(self, z, y):
+        return -2.0 * y * max(0.0, 1.0 - y * z)
+
+    def conjugate(self, a, y):
+        b = a * y
+        return -b + 0.25 * b * b if b >= 0.0 else inf
+
+    def dual_step(self, a, y, z, q):
+        b = a * y + (1.0 - y * z - 0.5 * a * y) / (q + 0.5)
+        return y * max(0.0, b) - a
+
+
+@dataclass(frozen=True)
+class Logistic(MarginLoss):
+    """Logistic loss, the negative log-likelihood of logistic regression.
+
+    phi(z; y) = log(1 + exp(-y z))
+    phi*(-a; y) = b log b + (1 - b) log(1 - b),  b = a y in [0, 1], else +inf.    1-Lipschitz, 1/4-smooth.
+
+    The dual step has no closed form.  By default it is found exactly.  ``approximate=True`` takes
+    the published step towards u = -phi'(z) instead, (u - a) / max(1, 1/4 + q), which always
+    ascends but is short when q is large (Shalev-Shwartz & Zhang, 2013, section 6.2).
+    """
+
+    approximate: bool = False
+    lipschitz = 1.0
+    smoothness = 0.25
+
+    def value(self, z, y):
+        m = y * z
+        return log1p(exp(-m)) if m > 0.0 else log1p(exp(m)) - m
+
+    def derivative(self, z, y):
+        m = y * z
+        if m > 0.0:
+            return -y * exp(-m) / (1.0 + exp(-m))
+        return -y / (1.0 + exp(m))
+
+    def conjugate(self, a, y):
+        b = a * y
+        if b == 0.0 or b == 1.0:
+            return 0.0
+        return b * log(b) + (1.0 - b) * log1p(-b) if 0.0 < b < 1.0 else inf
+
+    def dual_step(self, a, y, z, q):
+        b, m = a * y, y * z
+        if self.approximate:
+            return (-self.derivative(z, y) - a) / max(1.0, 0.25 + q)
+        # The maximiser t of the dual solves  log(t / (1 - t)) + q (t - b) + m = 0.  Taking the
+        # smaller of t and 1 - t as unknown leaves nothing to cancel and makes the left side
+        # concave on (0, 1/2]: Newton's tangent from anywhere lands left of the root.
+        mirrored = q * (0.5 - b) + m < 0.0
+        if mirrored:
+            b, m = 1.0 - b, -m
+        upper = min(0.5, exp(min(0.0, q * b - m)))
+        lower = 0.5 * upper * exp(-q * upper)
+        t = b if lower < b < upper else upper
+        for _ in range(60):
+            slack = 1.0 - t
+            h = log(t / slack) + q * (t - b) + m
+            new = t - h * t * slack / (1.0 + q * t * slack)
+            if new <= lower or new <= 0.0:
+                new = t * exp(-h * slack / (1.0 + q * t * slack))  # Newton in log t: stays right
+            moved = abs(new - t)
+            t = min(new, 0.5)
+            if moved <= 1e-9 * t:  # convergence is quadratic: the step after would be below 1e-16
+                break
+        return y * ((1.0 - t) if mirrored else t) - a
+
+
+@dataclass(frozen=True)
+class Squared(ResidualLoss):
+    """Half the squared residual, the loss of ridge regression.
+
+    phi(z; y) = (z - y)^2 / 2
+    phi*(-a; y) = -a y + a^2 / 2.                                           1-smooth.
+    """
+
+    smoothness = 1.0
+
+    def domain(self, y):
+        return (-inf, inf)
+
+    def value(self, z, y):
+        return 0.5 * (z - y) * (z - y)
+
+    def derivative(self, z, y):
+        return z - y
+
+    def conjugate(self, a, y):
+        return a * (0.5 * a - y)
+
+    def dual_step(self, a, y, z, q):
+        return (y - z - a) / (1.0 + q)
+
+
+@dataclass(frozen=True)
+class Absolute(ResidualLoss):
+    """Absolute residual, for regression of the median.
+
+    phi(z; y) = |z - y|
+    phi*(-a; y) = -a y  for |a| <= 1, else +inf.                            1-Lipschitz, not smooth.
+    """
+
+    lipschitz = 1.0
+
+    def domain(self, y):
+        return (-1.0, 1.0)
+
+    def value(self, z, y):
+        return abs(z - y)
+
+    def derivative(self, z, y):
+        return 1.0 * (z > y) - 1.0 * (z < y)
+
+    def conjugate(self, a, y):
+        return -a * y if abs(a) <= 1.0 else inf
+
+    def dual_step(self, a, y, z, q):
+        return min(1.0, max(-1.0, a + (y - z) / max(q, _TINY))) - a
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive(ResidualLoss):
+    """Absolute residual beyond a tube of half-width ``eps``, for support vector regression.
+
+    phi(z; y) = max(0, |z - y| - eps)
+    phi*(-a; y) = -a y + eps |a|  for |a| <= 1, else +inf.                  1-Lipschitz, not smooth.
+    """
+
+    eps: float = 0.1
+    lipschitz = 1.0
+
+    def domain(self, y):
+        return (-1.0, 1.0)
+
+    def value(self, z, y):
+        return max(0.0, abs(z - y) - self.eps)
+
+    def derivative(self, z, y):
+        return 1.0 * (z - y > self.eps) - 1.0 * (y - z > self.eps)
+
+    def conjugate(self, a, y):
+        return -a * y + self.eps * abs(a) if abs(a) <= 1.0 else inf
+
+    def dual_step(self, a, y, z, q):
+        q = max(q, _TINY)
+        above = a + (y - z - self.eps) / q  # the maximiser if it is positive
+        below = a + (y - z + self.eps) / q  # the maximiser if it is negative
+        return min(1.0, max(-1.0, max(0.0, above) + min(0.0, below))) - a
+
+    def _check(self) -> None:
+        self._require(0 <= self.eps < inf, "eps must not be negative")
+
+
+@dataclass(frozen=True)
+class Huber(ResidualLoss):
+    """Squared residual near zero, absolute beyond ``delta``: regression that resists outliers.
+
+    phi(z; y) = r^2 / 2                     if |r| <= delta,     r = z - y
+              = delta (|r| - delta / 2)     if |r| > delta
+    phi*(-a; y) = -a y + a^2 / 2  for |a| <= delta, else +inf.              delta-Lipschitz, 1-smooth.
+    """
+
+    delta: float = 1.35
+    smoothness = 1.0
+
+    @property
+    def lipschitz(self) -> float:
+        return self.delta
+
+    def domain(self, y):
+        return (-self.delta, self.delta)
+
+    def value(self, z, y):
+        r = abs(z - y)
+        return 0.5 * r * r if r <= self.delta else self.delta * (r - 0.5 * self.delta)
+
+    def derivative(self, z, y):
+        return min(self.delta, max(-self.delta, z - y))
+
+    def conjugate(self, a, y):
+        return a * (0.5 * a - y) if abs(a) <= self.delta else inf
+
+    def dual_step(self, a, y, z, q):
+        return min(self.delta, max(-self.delta, a + (y - z - a) / (1.0 + q))) - a
+
+    def _check(self) -> None:
+        self._require(0 < self.delta < inf, "delta must be positive")
+
+
+@dataclass(frozen=True)
+class Quantile(ResidualLoss):
+    """Pinball loss: its minimiser predicts the quantile ``q`` of the target.
+
+    phi(z; y) = q (y - z)          if z <= y
+              = (1 - q) (z - y)    if z > y
+    phi*(-a; y) = -a y  for q - 1 <= a <= q, else +inf.                     Lipschitz, not smooth.
+    """
+
+    q: float = 0.5
+
+    @property
+    def lipschitz(self) -> float:
+        return max(self.q, 1.0 - self.q)
+
+    def domain(self, y):
+        return (self.q - 1.0, self.q)
+
+    def value(self, z, y):
+        return self.q * (y - z) if z <= y else (1.0 - self.q) * (z - y)
+
+    def derivative(self, z, y):
+        return (1.0 - self.q) * (z > y) - self.q * (z < y)
+
+    def conjugate(self, a, y):
+        return -a * y if self.q - 1.0 <= a <= self.q else inf
+
+    def dual_step(self, a, y, z, q):
+        return min(self.q, max(self.q - 1.0, a + (y - z) / max(q, _TINY))) - a
+
+    def _check(self) -> None:
+        self._require(0 < self.q < 1, "q must lie strictly between 0 and 1")
+
+
+LOSSES: dict[str, type[Loss]] = {
+    "hinge": Hinge,
+    "smooth-hinge": SmoothHinge,
+    "squared-hinge": SquaredHinge,
+    "logistic": Logistic,
+    "squared": Squared,
+    "absolute": Absolute,
+    "epsilon-insensitive": EpsilonInsensitive,
+    "huber": Huber,
+    "quantile": Quantile,
+}
+"""Losses by the name that estimators and the command line accept."""
+
+
+def as_loss(loss: str | Loss) -> Loss:
+    """Return the loss of that name, or the loss itself, with its parameters checked."""
+    if isinstance(loss, str):
+        if loss not in LOSSES:
+            raise ValueError(f"unknown loss {loss!r}: choose one of {', '.join(LOSSES)}")
+        loss = LOSSES[loss]()
+    if not isinstance(loss, Loss):
+        raise ValueError(f"loss must be a name or a zerogap Loss, got {loss!r}")
+    loss._check()
+    return loss

@@ -1,0 +1,530 @@
+"""The one optimisation problem that every solver works on, and the certificate of its solutions."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zerogap._jit import Struct, kernel
+from zerogap.losses import Loss, as_loss
+from zerogap.penalties import L2, ElasticNet, as_penalty
+from zerogap.rows import CSRRows, DenseRows, as_rows, sqnorms
+
+_IDENTITY = L2()  # its to_primal(u) is u: the plain dot product
+_LARGEST = 1e290  # |x|^2 / lam beyond this would overflow inside a kernel
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proof of how far a model is from the optimum: gap >= P(w, b) - min P.
+
+    Attributes
+    ----------
+    primal : float
+        P(w, b), the objective of the model.
+    dual : float
+        D(alpha) of a feasible dual point: no model whatsoever has a lower objective.
+    gap : float
+        primal - dual, summed from non-negative terms so that it stays accurate when it is tiny.
+    epochs : float
+        Passes over the data that were spent.
+    seconds : float
+        Time spent on updates; certificates and recording are not counted.
+    stop_reason : str
+        "converged", "max_epochs", "max_examples", "max_seconds", "callback" or "interrupted".
+    solver : str
+        What was run and, if it was chosen automatically, why.
+    parts : tuple of Certificate
+        One certificate per class for one-vs-rest models, else empty.
+
+    Examples
+    --------
+    >>> print(Certificate(primal=0.5, dual=0.4999, gap=1e-4))
+    primal 0.5, dual 0.4999, gap 1.0e-04 (0.02 % of primal)
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    epochs: float = 0.0
+    seconds: float = 0.0
+    stop_reason: str = ""
+    solver: str = ""
+    parts: tuple[Certificate, ...] = ()
+
+    @property
+    def relative_gap(self) -> float:
+        """Gap over primal value: the model is at most this share above the optimum."""
+        return self.gap / abs(self.primal) if self.gap > 0 else 0.0
+
+    def __str__(self) -> str:
+        text = (
+            f"primal {self.primal:.7g}, dual {self.dual:.7g}, gap {self.gap:.1e} "
+            f"({100 * self.relative_gap:.2g} % of primal)"
+        )
+        if self.stop_reason:
+            text += f"; {self.stop_reason} after {self.epochs:g} epochs, {self.seconds:.3g} s"
+        return text
+
+    @classmethod
+    def combine(cls, parts: Sequence[Certificate]) -> Certificate:
+        """Return the certificate of several problems solved side by side: the sum of theirs."""
+        if len(parts) == 1:
+            return parts[0]
+        worst = max(parts, key=lambda part: part.relative_gap)
+        return cls(
+            primal=math.fsum(part.primal for part in parts),
+            dual=math.fsum(part.dual for part in parts),
+            gap=math.fsum(part.gap for part in parts),
+            epochs=max(part.epochs for part in parts),
+            seconds=math.fsum(part.seconds for part in parts),
+            stop_reason=next(
+                (p.stop_reason for p in parts if p.stop_reason != "converged"), worst.stop_reason
+            ),
+            solver=worst.solver,
+            parts=tuple(parts),
+        )
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Problem(Struct):
+    r"""An L2-regularised (or elastic-net) linear model with its dual.
+
+    For rows x_i, targets y_i, weights s_i >= 0 with sum S, a loss phi and one lam > 0::
+
+        P(w, b) = 1/S sum_i s_i phi(x_i.w + b, y_i) + lam g(w)      g(w) = |w|^2 / 2
+        D(a)    = 1/S sum_i -s_i phi*(-a_i, y_i)    - lam g*(u(a))  a feasible
+        u(a)    = 1/(lam S) sum_i s_i a_i x_i,      w(a) = grad g*(u(a))  (= u(a) for L2)
+        gap     = P(w, b) - D(a)  >=  P(w, b) - min P
+
+    With ``l1_ratio`` = r the penalty is g(w) = (1 - r) |w|^2 / 2 + r |w|_1, and w(a) is u(a)
+    moved towards zero by r and divided by 1 - r.  With ``fit_intercept`` the intercept b is free,
+    not regularised, and a feasible `a` also satisfies sum_i s_i a_i = 0; without, b is zero.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Used without a copy if it is float32 or float64 and C-contiguous or CSR.  Do not change
+        it while the problem is in use.
+    y : array-like of shape (n_samples,)
+        Targets: -1 and +1 for classification losses, real numbers for regression losses.
+    loss : str or Loss
+        One of `zerogap.losses.LOSSES`, or an object.
+    lam : float, optional
+        Regularisation, > 0; 1 / S by default, which is C = 1 in LIBLINEAR's convention
+        (C = 1 / (lam S)).  For scikit-learn's SGD estimators, lam is ``alpha``.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights; a weight of 2 is exactly a row that occurs twice.
+    fit_intercept : bool
+        Whether there is a free intercept b.
+    l1_ratio : float in [0, 1)
+        Share of L1 in the penalty.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> problem = zg.Problem([[1.0], [2.0]], [-1, 1], "hinge", lam=0.5)
+    >>> problem.primal(w=[0.0])
+    1.0
+    >>> zg.solve(problem, zg.SDCA(), tol=1e-6).certificate.relative_gap <= 1e-6
+    True
+    """
+
+    rows: DenseRows | CSRRows
+    y: np.ndarray
+    share: np.ndarray  # s_i / S
+    sqnorms: np.ndarray
+    loss: Loss
+    penalty: L2 | ElasticNet
+    lam: float
+    fit_intercept: bool
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        loss: str | Loss,
+        lam: float | None = None,
+        sample_weight: Any = None,
+        fit_intercept: bool = False,
+        l1_ratio: float = 0.0,
+    ) -> None:
+        loss = as_loss(loss)
+        rows = as_rows(X)
+        y = _check_targets(y, rows.shape[0], loss, fit_intercept)
+        share, total = _check_weights(sample_weight, rows.shape[0])
+        if lam is None:
+            lam = 1.0 / total
+        elif not isinstance(lam, (int, float, np.number)) or isinstance(lam, bool) or not lam > 0:
+            raise ValueError(f"lam must be a positive number, got {lam!r}")
+        norms = sqnorms(rows)
+        _check_scale(norms, float(lam))
+        self._set(rows, y, share, norms, loss, as_penalty(l1_ratio), float(lam), bool(fit_intercept))
+
+    def _set(self, *values: Any) -> None:
+        for name, value in zip(Problem.__dataclass_fields__, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        n, d = self.shape
+        intercept = " with intercept" if self.fit_intercept else ""
+        return f"Problem({n} x {d}, {self.loss}, lam={self.lam:.6g}, {self.penalty}{intercept})"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples and of features."""
+        return self.rows.shape
+
+    def primal(self, w: Any, b: float = 0.0) -> float:
+        """Return P(w, b)."""
+        w = self._vector(w)
+        z = self.scores(w)
+        return self._loss(z, b) + self.lam * _penalty_cost(self.penalty, w)
+
+    def gradient(self, w: Any, b: float = 0.0) -> np.ndarray:
+        """Return the (sub-)gradient of P: d numbers, and one more for b with ``fit_intercept``."""
+        w = self._vector(w)
+        slopes = self._slopes(self.scores(w) + b)
+        r = self.penalty.l1_ratio if isinstance(self.penalty, ElasticNet) else 0.0
+        gradient = self.lam * ((1 - r) * w + r * np.sign(w) + self._dual_sum(slopes))
+        return np.append(gradient, self.share @ slopes) if self.fit_intercept else gradient
+
+    def dual(self, alpha: Any) -> float:
+        """Return D(alpha), which is -inf if alpha is not feasible."""
+        alpha = self._dual_vector(alpha)
+        imbalance = abs(self.share @ alpha)
+        if self.fit_intercept and imbalance > 1e-12 * (self.share @ np.abs(alpha)):
+            return -math.inf
+        u = self._dual_sum(alpha)
+        conjugate = math.fsum(_conjugates(self.loss, self.y, self.share, alpha, *block) for block in self.rows.blocks())
+        return -conjugate - self.lam * _penalty_conjugate(self.penalty, u)
+
+    def weights(self, alpha: Any) -> np.ndarray:
+        """Return w(alpha)."""
+        return self.to_weights(self._dual_sum(self._dual_vector(alpha)))
+
+    def certificate(self, w: Any, b: float = 0.0, alpha: Any = None) -> Certificate:
+        """Return the certificate of the model (w, b).
+
+        Parameters
+        ----------
+        w : array-like of shape (n_features,)
+            Weights.
+        b : float
+            Intercept.
+        alpha : array-like of shape (n_samples,), optional
+            A dual point; it is made feasible.  By default the one that belongs to (w, b),
+            a_i = -phi'(x_i.w + b), which for smooth losses without intercept gives the gap
+            |grad P|^2 / (2 lam) exactly.
+        """
+        w = self._vector(w)
+        z = self.scores(w)
+        alpha = self.dual_point(z, b) if alpha is None else self.feasible(self._dual_vector(alpha))
+        primal, gap = self._primal_and_gap(w, b, z, alpha)
+        return Certificate(primal, primal - gap, gap)
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        """Return x_i . w for all rows."""
+        z = np.empty(self.shape[0])
+        for block in self.rows.blocks():
+            _scores(self.rows, w, _IDENTITY, z, *block)
+        return z
+
+    def to_weights(self, u: np.ndarray) -> np.ndarray:
+        """Return the primal vector of a dual sum u: the gradient of g* at u."""
+        w = np.empty_like(u)
+        _to_weights(self.penalty, u, w)
+        return w
+
+    def dual_point(self, z: np.ndarray, b: float = 0.0) -> np.ndarray:
+        """Return a feasible dual point for the scores z and the intercept b: a_i = -phi'(z_i + b).
+
+        With an intercept the a_i must sum to zero.  If b minimises P(w, .) they can: at a kink of
+        the loss a_i may be anything between minus the two one-sided slopes.
+        """
+        if not self.fit_intercept:
+            return -self._slopes(z)
+        z = z + b
+        hair = 1e-9 * (1.0 + np.abs(z))
+        low, high = -self._slopes(z + hair), -self._slopes(z - hair)
+        room = self.share @ (high - low)
+        part = np.clip(-(self.share @ low) / room, 0.0, 1.0) if room > 0 else 0.5
+        return self.feasible(low + part * (high - low))
+
+    def feasible(self, alpha: np.ndarray) -> np.ndarray:
+        """Return alpha clipped to the loss' domain and, with an intercept, made to sum to zero.
+
+        The heavier sign is scaled down, which cannot leave a domain that contains zero; where the
+        domain is the whole line the mean is subtracted, which changes D less.
+        """
+        alpha = alpha.copy()
+        unbounded = _clip(self.loss, self.y, alpha)
+        if self.fit_intercept and unbounded:
+            alpha -= self.share @ alpha
+        elif self.fit_intercept:
+            up = self.share @ np.maximum(alpha, 0.0)
+            down = -(self.share @ np.minimum(alpha, 0.0))
+            if up > down:
+                alpha[alpha > 0] *= down / up
+            elif down > up:
+                alpha[alpha < 0] *= up / down
+        return alpha
+
+    def best_intercept(self, z: np.ndarray, near: float = 0.0, accuracy: float = 0.0) -> float:
+        """Return a minimiser of P(w, .) for the scores z, to within `accuracy` in P.
+
+        The slope of P in b rises with b: bracket its root, then close in on it by alternating
+        the secant with the midpoint.
+        """
+        slope = functools.partial(_mean_slope, self.loss, self.y, self.share, z)
+        old, at_old = near, slope(near)
+        if at_old == 0.0:
+            return near
+        new, at_new, width = old, at_old, abs(at_old)
+        while at_new * at_old > 0.0:
+            if width > 1e300:
+                return old
+            old, at_old = new, at_new
+            new -= math.copysign(width, at_old)
+            at_new, width = slope(new), 2.0 * width
+        ends = sorted([(old, at_old), (new, at_new)])
+        for trial in range(200):
+            (left, at_left), (right, at_right) = ends
+            best, at_best = min(ends, key=lambda end: abs(end[1]))
+            middle = 0.5 * (left + right)
+            if abs(at_best) * (right - left) <= accuracy or not left < middle < right:
+                break
+            if trial % 2 == 0:
+                secant = left - at_left * (right - left) / (at_right - at_left)
+                middle = secant if left < secant < right else middle
+            at_middle = slope(middle)
+            ends[0 if at_middle < 0.0 else 1] = (middle, at_middle)
+        return best
+
+    def examine(
+        self, w: np.ndarray, b: float, alpha: np.ndarray | None, accuracy: float = 0.0
+    ) -> tuple[float, np.ndarray, float, float]:
+        """Certify (w, b) with the best b for this w: return b, a feasible alpha, primal and gap."""
+        z = self.scores(w)
+        if self.fit_intercept:
+            b = self.best_intercept(z, b, accuracy)
+        alpha = self.dual_point(z, b) if alpha is None else self.feasible(alpha)
+        return b, alpha, *self._primal_and_gap(w, b, z, alpha)
+
+    def take(self, order: np.ndarray) -> Problem:
+        """Return the same problem with its rows in another order, as a copy."""
+        other = object.__new__(Problem)
+        arrays = (a[order] for a in (self.y, self.share, self.sqnorms))
+        rest = (self.loss, self.penalty, self.lam, self.fit_intercept)
+        other._set(self.rows.take(order), *arrays, *rest)
+        return other
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Digest of data, targets, weights, loss, penalty and lam: equal only for equal problems."""
+        digest = hashlib.blake2b(repr((self, self.lam)).encode(), digest_size=16)
+        for array in (*self.rows.__getstate__().values(), self.y, self.share):
+            digest.update(np.ascontiguousarray(array))
+        return digest.hexdigest()
+
+    def _primal_and_gap(
+        self, w: np.ndarray, b: float, z: np.ndarray, alpha: np.ndarray
+    ) -> tuple[float, float]:
+        """Return P and P - D, the gap as a sum of Fenchel-Young terms, none of them negative."""
+        u = self._dual_sum(alpha)
+        data = (self.loss, self.y, self.share, alpha, z, b)
+        blocks = [_excess(*data, *block) for block in self.rows.blocks()]
+        primal = math.fsum(value for value, _ in blocks)
+        gap = math.fsum(excess for _, excess in blocks)
+        primal += self.lam * _penalty_cost(self.penalty, w)
+        gap += self.lam * _penalty_slack(self.penalty, w, u)
+        return primal, gap
+
+    def _loss(self, z: np.ndarray, b: float) -> float:
+        data = (self.loss, self.y, self.share, z, b)
+        return math.fsum(_values(*data, *block) for block in self.rows.blocks())
+
+    def _slopes(self, z: np.ndarray) -> np.ndarray:
+        slopes = np.empty_like(z)
+        _derivatives(self.loss, self.y, z, slopes)
+        return slopes
+
+    def _dual_sum(self, alpha: np.ndarray) -> np.ndarray:
+        coefficients = self.share * alpha / self.lam
+        u = np.zeros(self.shape[1])
+        for block in self.rows.blocks():
+            _add_rows(self.rows, coefficients, u, *block)
+        return u
+
+    def _vector(self, w: Any) -> np.ndarray:
+        return _check_vector(w, self.shape[1], "w", "features")
+
+    def _dual_vector(self, alpha: Any) -> np.ndarray:
+        return _check_vector(alpha, self.shape[0], "alpha", "samples")
+
+
+@kernel
+def _scores(rows, w, identity, z, start, stop):
+    """z_i = x_i . w"""
+    for i in range(start, stop):
+        z[i] = rows.dot(i, w, identity)
+
+
+@kernel
+def _add_rows(rows, c, u, start, stop):
+    """u += sum_i c_i x_i"""
+    for i in range(start, stop):
+        if c[i] != 0.0:
+            rows.add_to(u, i, c[i])
+
+
+@kernel
+def _values(loss, y, share, z, b, start, stop):
+    """1/S sum_i s_i phi(z_i + b)"""
+    total = 0.0
+    for i in range(start, stop):
+        total += share[i] * loss.value(z[i] + b, y[i])
+    return total
+
+
+@kernel
+def _conjugates(loss, y, share, alpha, start, stop):
+    """1/S sum_i s_i phi*(-alpha_i)"""
+    total = 0.0
+    for i in range(start, stop):
+        if share[i] > 0.0:
+            total += share[i] * loss.conjugate(alpha[i], y[i])
+    return total
+
+
+@kernel
+def _excess(loss, y, share, alpha, z, b, start, stop):
+    """The loss' parts of P and of the gap: 1/S sum s phi(z), 1/S sum s (phi(z) + phi*(-a) + a z)"""
+    value, excess = 0.0, 0.0
+    for i in range(start, stop):
+        if share[i] > 0.0:
+            value += share[i] * loss.value(z[i] + b, y[i])
+            excess += share[i] * max(0.0, loss.excess(alpha[i], z[i] + b, y[i]))
+    return value, excess
+
+
+@kernel
+def _derivatives(loss, y, z, out):
+    for i in range(len(z)):
+        out[i] = loss.derivative(z[i], y[i])
+
+
+@kernel
+def _mean_slope(loss, y, share, z, b):
+    """Derivative of P in b: 1/S sum_i s_i phi'(z_i + b)"""
+    total = 0.0
+    for i in range(len(z)):
+        total += share[i] * loss.derivative(z[i] + b, y[i])
+    return total
+
+
+@kernel
+def _clip(loss, y, alpha):
+    """Clip alpha to its domain, in place; tell whether that domain is the whole line."""
+    unbounded = True
+    for i in range(len(alpha)):
+        low, high = loss.domain(y[i])
+        alpha[i] = min(high, max(low, alpha[i]))
+        unbounded = unbounded and low == -np.inf and high == np.inf
+    return unbounded
+
+
+@kernel
+def _to_weights(penalty, u, w):
+    for j in range(len(u)):
+        w[j] = penalty.to_primal(u[j])
+
+
+@kernel
+def _penalty_cost(penalty, w):
+    total = 0.0
+    for j in range(len(w)):
+        total += penalty.cost(w[j])
+    return total
+
+
+@kernel
+def _penalty_conjugate(penalty, u):
+    total = 0.0
+    for j in range(len(u)):
+        w = penalty.to_primal(u[j])
+        total += w * u[j] - penalty.cost(w)
+    return total
+
+
+@kernel
+def _penalty_slack(penalty, w, u):
+    total = 0.0
+    for j in range(len(w)):
+        total += max(0.0, penalty.slack(w[j], u[j]))
+    return total
+
+
+def _check_vector(v: Any, size: int, name: str, what: str) -> np.ndarray:
+    v = np.ascontiguousarray(v, dtype=np.float64)
+    if v.shape != (size,):
+        raise ValueError(f"{name} must have one entry for each of {size} {what}, got shape {v.shape}")
+    if not np.isfinite(v).all():
+        raise ValueError(f"{name} contains NaN or infinity at position {int(np.argmin(np.isfinite(v)))}")
+    return v
+
+
+def _check_targets(y: Any, n: int, loss: Loss, fit_intercept: bool) -> np.ndarray:
+    if np.ma.isMaskedArray(y):
+        raise ValueError("y is a masked array: fill or drop the masked entries first")
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"y must be one-dimensional, got shape {y.shape}")
+    if len(y) != n:
+        raise ValueError(f"X has {n} rows but y has {len(y)} entries")
+    try:
+        y = np.ascontiguousarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold numbers, got {y.dtype}: {error}") from None
+    if not np.isfinite(y).all():
+        i = int(np.argmin(np.isfinite(y)))
+        raise ValueError(f"Input y contains {'NaN' if np.isnan(y[i]) else 'infinity'} at position {i}")
+    if loss.task == "classification":
+        if not (valid := np.abs(y) == 1.0).all():
+            i = int(np.argmin(valid))
+            raise ValueError(f"{loss} needs targets -1 and +1, got {y[i]:g} at position {i}")
+        if fit_intercept and np.all(y == y[0]):
+            raise ValueError("an intercept needs both targets -1 and +1: y holds one class only")
+    return y
+
+
+def _check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float]:
+    if sample_weight is None:
+        return np.full(n, 1.0 / n), float(n)
+    s = np.asarray(sample_weight, dtype=np.float64)
+    if s.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},) like y, got {s.shape}")
+    if not np.isfinite(s).all() or (s < 0).any():
+        i = int(np.argmax(~np.isfinite(s) | (s < 0)))
+        raise ValueError(
+            f"sample_weight must be finite and not negative, got {s[i]:g} at position {i}"
+        )
+    with np.errstate(over="ignore"):
+        total = float(s.sum())
+    if not 0 < total < math.inf or not 0 < 1.0 / total < math.inf:
+        raise ValueError(f"sample_weight must have a positive, finite sum, got {total:g}: rescale it")
+    return s / total, total
+
+
+def _check_scale(norms: np.ndarray, lam: float) -> None:
+    i = int(np.argmax(norms))
+    if not norms[i] < _LARGEST:
+        raise ValueError(f"|x|^2 overflows at row {i}: scale the features, for example to [-1, 1]")
+    if not norms[i] / lam < _LARGEST or not 1.0 / lam < _LARGEST:
+        raise ValueError(f"lam={lam:g} is too small for rows with |x|^2 = {norms[i]:g}: it overflows")

@@ -1,0 +1,261 @@
+"""The rows of a data matrix, dense or CSR, behind the three operations a linear dual method needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from zerogap._jit import Struct, kernel
+
+_FLOATS = (np.float32, np.float64)
+_BLOCK = 4_000_000  # stored values read by one kernel call: a few milliseconds, so Ctrl-C works
+
+
+class Rows(Struct):
+    """What both storages share; `shape` and `stored` are theirs."""
+
+    shape: tuple[int, int]
+
+    @property
+    def stored(self) -> int:
+        """Number of stored values."""
+        raise NotImplementedError
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by the arrays."""
+        return sum(v.nbytes for v in self.__getstate__().values() if isinstance(v, np.ndarray))
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """Yield ranges of rows that a kernel reads in a few milliseconds."""
+        n = self.shape[0]
+        size = max(1, int(_BLOCK * n / max(1, self.stored + n)))
+        for start in range(0, n, size):
+            yield start, min(n, start + size)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows(Rows):
+    """Rows of a C-contiguous matrix."""
+
+    X: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        return self.X.shape  # type: ignore[return-value]
+
+    @property
+    def stored(self) -> int:
+        return self.X.size
+
+    def dot(self, i, u, penalty):
+        """x_i . w  with  w = penalty.to_primal(u)"""
+        total = 0.0
+        for j in range(self.X.shape[1]):
+            total += self.X[i, j] * penalty.to_primal(u[j])
+        return total
+
+    def add_to(self, u, i, c):
+        """u += c x_i"""
+        for j in range(self.X.shape[1]):
+            u[j] += c * self.X[i, j]
+
+    def sqnorm(self, i):
+        """|x_i|^2"""
+        total = 0.0
+        for j in range(self.X.shape[1]):
+            value = float(self.X[i, j])
+            total += value * value
+        return total
+
+    def take(self, order: np.ndarray) -> Self:
+        """Return a copy with the rows in another order."""
+        return type(self)(self.X[order])
+
+
+@dataclass(frozen=True, eq=False)
+class CSRRows(Rows):
+    """Rows of a CSR matrix.  `indices` is unsigned: Numba then skips its test for negative ones."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    n_columns: int
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        return len(self.indptr) - 1, self.n_columns
+
+    @property
+    def stored(self) -> int:
+        return len(self.data)
+
+    def dot(self, i, u, penalty):
+        """x_i . w  with  w = penalty.to_primal(u)"""
+        total = 0.0
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            total += self.data[k] * penalty.to_primal(u[self.indices[k]])
+        return total
+
+    def add_to(self, u, i, c):
+        """u += c x_i"""
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            u[self.indices[k]] += c * self.data[k]
+
+    def sqnorm(self, i):
+        """|x_i|^2"""
+        total = 0.0
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            value = float(self.data[k])
+            total += value * value
+        return total
+
+    def take(self, order: np.ndarray) -> Self:
+        """Return a copy with the rows in another order."""
+        indptr = np.zeros_like(self.indptr)
+        np.cumsum(np.diff(self.indptr)[order], out=indptr[1:])
+        data, indices = np.empty_like(self.data), np.empty_like(self.indices)
+        _gather(self, order, indptr, data, indices)
+        return type(self)(data, indices, indptr, self.n_columns)
+
+
+@kernel
+def _gather(rows, order, indptr, data, indices):
+    """Copy row order[i] of a CSR matrix to place i."""
+    for i in range(len(order)):
+        source = rows.indptr[order[i]]
+        for k in range(indptr[i + 1] - indptr[i]):
+            data[indptr[i] + k] = rows.data[source + k]
+            indices[indptr[i] + k] = rows.indices[source + k]
+
+
+@kernel
+def _sqnorms(rows, start, stop, out):
+    for i in range(start, stop):
+        out[i] = rows.sqnorm(i)
+
+
+def sqnorms(rows: Rows) -> np.ndarray:
+    """Return |x_i|^2 for all rows, in float64."""
+    out = np.empty(rows.shape[0])
+    for start, stop in rows.blocks():
+        _sqnorms(rows, start, stop, out)
+    return out
+
+
+def as_rows(X: Any) -> DenseRows | CSRRows:
+    """Wrap a matrix, without a copy if its type is supported, after checking all of it.
+
+    Parameters
+    ----------
+    X : array-like or scipy sparse matrix or array of shape (n_samples, n_features)
+        float32 and float64 are used as they are, C-contiguous or CSR with int32 or int64 indices;
+        anything else numeric is converted.  The arrays must not change while they are in use.
+
+    Raises
+    ------
+    ValueError
+        If X is not a finite, real, two-dimensional, non-empty matrix with valid structure.
+    """
+    if sparse.issparse(X):
+        return _csr_rows(X)
+    if np.ma.isMaskedArray(X):
+        raise ValueError("X is a masked array: fill or drop the masked entries first")
+    X = np.asarray(X)
+    if X.ndim != 2:
+        hint = "; X.reshape(-1, 1) makes one feature of it" if X.ndim == 1 else ""
+        raise ValueError(f"X must be two-dimensional, got {X.ndim} dimension(s){hint}")
+    _check_size(X.shape)
+    X = np.ascontiguousarray(X, dtype=_float_type(X.dtype))
+    _check_finite(X)
+    return DenseRows(X)
+
+
+def _csr_rows(X: Any) -> CSRRows:
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional, got {X.ndim} dimension(s)")
+    _check_size(X.shape)
+    dtype = _float_type(X.dtype)
+    if X.format != "csr":
+        X = X.tocsr()
+    _check_structure(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    data = np.ascontiguousarray(X.data, dtype=dtype)
+    indices = _native_index(X.indices)
+    unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
+    rows = CSRRows(data, unsigned, _native_index(X.indptr), int(X.shape[1]))
+    if not np.isfinite(data.sum()) and not (finite := np.isfinite(data)).all():
+        k = int(np.argmin(finite))
+        i = int(np.searchsorted(rows.indptr, k, side="right")) - 1
+        raise ValueError(_not_finite(data[k], i, int(indices[k])))
+    return rows
+
+
+def _native_index(a: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(a, dtype=np.int32 if a.dtype.itemsize <= 4 else np.int64)
+
+
+def _check_structure(X: Any) -> None:
+    """Refuse a CSR matrix whose indices a kernel would follow out of bounds."""
+    n, d = X.shape
+    indptr, indices = np.asarray(X.indptr), np.asarray(X.indices)
+    if len(indptr) != n + 1:
+        raise ValueError(f"X is not a valid CSR matrix: indptr has {len(indptr)} entries for {n} rows")
+    if indptr[0] != 0 or indptr[-1] > min(len(indices), len(X.data)):
+        raise ValueError(
+            f"X is not a valid CSR matrix: indptr runs from {indptr[0]} to {indptr[-1]}, "
+            f"but there are {len(indices)} indices and {len(X.data)} values"
+        )
+    if np.any(falls := indptr[1:] < indptr[:-1]):
+        raise ValueError(
+            f"X is not a valid CSR matrix: indptr decreases after row {int(np.argmax(falls))}"
+        )
+    used = indices[: indptr[-1]]
+    if len(used) and (used.min() < 0 or used.max() >= d):
+        k = int(np.argmax((used < 0) | (used >= d)))
+        i = int(np.searchsorted(indptr, k, side="right")) - 1
+        raise ValueError(
+            f"X is not a valid CSR matrix: row {i} has column index {used[k]}, "
+            f"but there are {d} columns"
+        )
+
+
+def _check_size(shape: tuple[int, ...]) -> None:
+    n, d = shape
+    if n == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape=({n}, {d})): X has no rows")
+    if d == 0:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape=({n}, {d})) while a minimum of 1 is required."
+        )
+
+
+def _float_type(dtype: np.dtype) -> type:
+    if dtype.kind == "c":
+        raise ValueError("Complex data not supported: X must be real")
+    if dtype.kind not in "buif" or dtype.itemsize > 8:
+        raise ValueError(f"X has type {dtype}, which is not a real number of at most 64 bits")
+    return dtype.type if dtype.type in _FLOATS else np.float64
+
+
+def _check_finite(X: np.ndarray) -> None:
+    with np.errstate(all="ignore"):
+        if np.isfinite(X.sum()):
+            return
+    for i, row in enumerate(X):
+        finite = np.isfinite(row)
+        if not finite.all():
+            j = int(np.argmin(finite))
+            raise ValueError(_not_finite(row[j], i, j))
+
+
+def _not_finite(value: float, i: int, j: int) -> str:
+    kind = "NaN" if np.isnan(value) else "infinity"
+    advice = "drop the row or impute the value" if kind == "NaN" else "drop the row or clip the value"
+    return f"Input X contains {kind} at row {i}, column {j}: {advice}"

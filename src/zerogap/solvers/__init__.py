@@ -1,0 +1,25 @@
+"""Solvers, one file each, and the loop that runs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zerogap.problem import Problem
+from zerogap.solvers.base import Result, Solver, State, solve
+from zerogap.solvers.sdca import SDCA
+
+__all__ = ["SDCA", "SOLVERS", "Result", "Solver", "State", "as_solver", "solve"]
+
+SOLVERS: dict[str, type[Solver]] = {"sdca": SDCA}
+"""Solvers by the name that estimators and the command line accept."""
+
+
+def as_solver(solver: Any, problem: Problem) -> tuple[Solver, str]:
+    """Return a solver for the problem and, if the choice was ours, the reason for it."""
+    if isinstance(solver, Solver):
+        return solver, ""
+    if solver == "auto":
+        return SDCA(), "chosen automatically: exact dual steps suit every loss and shape of data"
+    if isinstance(solver, str) and solver in SOLVERS:
+        return SOLVERS[solver](), ""
+    raise ValueError(f"unknown solver {solver!r}: choose 'auto', {', '.join(SOLVERS)} or a Solver object")

@@ -1,0 +1,465 @@
+"""The solver protocol and the one loop that runs, times, certifies and stops every solver."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+
+from zerogap import checkpoint as checkpoints
+from zerogap.history import History, Record
+from zerogap.problem import Certificate, Problem
+from zerogap.progress import Progress
+
+Answer = tuple[np.ndarray, float, np.ndarray | None]
+Callback = Callable[[Record], bool | None]
+
+_CHUNK = 1_000_000  # values touched between two looks at the clock: a few milliseconds
+
+
+@dataclass
+class State:
+    """Everything a run needs to go on, bit for bit: arrays, numbers and generators."""
+
+    rng: np.random.Generator
+    draw: np.random.Generator  # for the output rule alone, which must not change the path
+    updates: int = 0
+    examples: int = 0
+    position: int = 0  # updates since the epoch began
+    t0: int = 0  # updates before averaging or drawing begins
+    next_draw: int = 0  # update at which the random output is drawn anew
+
+
+@dataclass(frozen=True)
+class Solver:
+    """Base of the solvers: a small frozen object of hyper-parameters.
+
+    A solver defines ``begin``, ``_steps`` and ``answer``; see `zerogap.SDCA` for the shape.
+    """
+
+    output = "last"
+    t0 = cast("int | None", None)
+
+    def begin(self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None) -> Any:
+        """Return the state before the first update, from the point `warm` if there is one."""
+        raise NotImplementedError
+
+    def answer(self, problem: Problem, state: Any) -> Answer:
+        """Return w, b and the dual point (None if the solver has none) by the output rule."""
+        raise NotImplementedError
+
+    def _steps(self, problem: Problem, state: Any, count: int) -> int:
+        """Make `count` updates, all in the same epoch; return the number of examples visited."""
+        raise NotImplementedError
+
+    def _draw(self, problem: Problem, state: Any) -> None:
+        """Keep the present iterate as the random output."""
+        raise NotImplementedError
+
+    def epoch_length(self, problem: Problem) -> int:
+        """Return the number of updates that visit as many examples as there are."""
+        return problem.shape[0]
+
+    def epoch(self, problem: Problem, state: Any) -> None:
+        """Finish the present epoch, in place: one pass' worth of updates from its beginning."""
+        self.advance(problem, state, self.epoch_length(problem) - state.position)
+
+    def advance(self, problem: Problem, state: Any, updates: int) -> None:
+        """Make `updates` updates in place, pausing where an epoch or an output rule needs it."""
+        length = self.epoch_length(problem)
+        goal = state.updates + updates
+        while state.updates < goal:
+            pauses = [goal, state.updates + length - state.position]
+            pauses += [p for p in (state.t0, state.next_draw) if p > state.updates]
+            count = min(pauses) - state.updates
+            state.examples += self._steps(problem, state, count)
+            state.updates += count
+            state.position = (state.position + count) % length
+            if self.output == "random" and state.updates > state.t0:
+                self._maybe_draw(problem, state)
+
+    def _maybe_draw(self, problem: Problem, state: Any) -> None:
+        """Draw uniformly from all iterates after t0, whenever the run may stop (reservoir)."""
+        age = state.updates - state.t0
+        if age == 1 or state.updates == state.next_draw:
+            self._draw(problem, state)
+            # P(the next draw comes after age k) = age / k, so that each iterate is as likely
+            state.next_draw = state.t0 + int(age / (1.0 - state.draw.random())) + 1
+        elif state.next_draw == 0:
+            state.next_draw = state.updates + 1
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the hyper-parameters by name, as scikit-learn does."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change hyper-parameters in place, for scikit-learn's searches."""
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {sorted(known)}"
+                )
+            object.__setattr__(self, name, value)
+        return self
+
+    def _check(self, problem: Problem) -> None:
+        """Raise ValueError if a hyper-parameter is impossible, or impossible for this problem."""
+
+    def _choose(self, name: str, choices: Sequence[Any]) -> None:
+        value = getattr(self, name)
+        if value not in choices:
+            raise ValueError(f"{type(self).__name__}: {name} must be one of {choices}, got {value!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What `solve` returns: the model, its dual point, its certificate and the history."""
+
+    w: np.ndarray
+    b: float
+    alpha: np.ndarray
+    certificate: Certificate
+    history: History
+    stop_reason: str
+
+
+def solve(
+    problem: Problem,
+    solver: Solver,
+    *,
+    tol: float = 1e-3,
+    max_epochs: float = 1000,
+    max_examples: int | None = None,
+    max_seconds: float | None = None,
+    record: Literal["auto", "epoch"] | int | float = "auto",
+    metrics: Mapping[str, Callable[[np.ndarray, float], float]] | None = None,
+    callback: Callback | None = None,
+    warm_start: Result | Answer | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 30.0,
+    interrupt: threading.Event | None = None,
+) -> Result:
+    """Run a solver until a certificate, a budget, a callback or Ctrl-C says stop.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to solve.
+    solver : Solver
+        How to solve it.
+    tol : float
+        Stop when gap <= tol * primal, as proved by a certificate.
+    max_epochs, max_examples, max_seconds : float, int, float
+        Budgets.  Seconds are wall time of the whole call, certificates included.
+    record : "auto", "epoch", int or float
+        When to take a certificate: when it pays, at every epoch, every so many updates (int), or
+        at geometrically growing numbers of updates with this ratio (float > 1).
+    metrics : dict of callables, optional
+        Functions of (w, b) recorded as further columns of the history.
+    callback : callable, optional
+        Called with each `Record`; the run stops if it returns True.
+    warm_start : Result or (w, b, alpha), optional
+        Where to start.
+    random_state : None, int, numpy Generator or RandomState
+        Seed of the run: same seed, same bits.
+    verbose : int
+        Whether to show progress on standard error.
+    checkpoint : path, optional
+        File to save the run to and, if it exists, to resume it from, bit for bit.
+    checkpoint_every : float
+        Seconds between checkpoints, which are taken at certificates only; 0 for all of them.
+    interrupt : threading.Event, optional
+        Stops the run when set, as Ctrl-C does in the main thread.
+
+    Returns
+    -------
+    Result
+        On Ctrl-C, the answer with the smallest certified gap so far.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> problem = zg.Problem([[1.0], [2.0]], [-1, 1], "hinge", lam=0.5)
+    >>> zg.solve(problem, zg.SDCA(), tol=1e-8).stop_reason
+    'converged'
+    """
+    _check_budgets(tol, max_epochs, max_examples, max_seconds, record)
+    solver._check(problem)
+    run = _Run(problem, solver, tol, _as_seed(random_state), dict(metrics or {}))
+    limits = _Limits(max_epochs, max_examples, max_seconds, interrupt or threading.Event())
+    warm = (warm_start.w, warm_start.b, warm_start.alpha) if isinstance(warm_start, Result) else warm_start
+    path = None if checkpoint is None else Path(checkpoint)
+    progress = Progress(tol) if verbose else None
+    reason = ""
+    try:
+        with _interruptible(limits.interrupt) as hold:
+            run.begin(warm, limits, path)
+            while not (reason := run.verdict(limits, callback, progress)):
+                with hold():
+                    run.advance(min(run.next_record(record), limits.last_update(run)), limits)
+                run.take_record()
+                run.save(path, checkpoint_every)
+            run.save(path, 0.0)
+    except KeyboardInterrupt:
+        if run.best is None:
+            raise
+        run.save(path, 0.0)
+        reason = "interrupted"
+    return run.result(reason, progress)
+
+
+@dataclass
+class _Best:
+    """The best dual bound so far; with an intercept the dual value may fall from time to time."""
+
+    dual: float = -math.inf
+    alpha: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass(frozen=True)
+class _Limits:
+    epochs: float
+    examples: int | None
+    seconds: float | None
+    interrupt: threading.Event
+    began: float = field(default_factory=time.monotonic)
+
+    def out_of_time(self) -> bool:
+        return self.seconds is not None and time.monotonic() - self.began >= self.seconds
+
+    def last_update(self, run: _Run) -> int:
+        last = math.ceil(self.epochs * run.length)
+        if self.examples is not None:
+            per_update = run.problem.shape[0] / run.length
+            last = min(last, math.ceil(self.examples / per_update))
+        return last
+
+    def reached(self, run: _Run) -> str:
+        if self.interrupt.is_set():
+            return "interrupted"
+        if self.out_of_time():
+            return "max_seconds"
+        if self.examples is not None and run.state.examples >= self.examples:
+            return "max_examples"
+        return "max_epochs" if run.state.updates >= self.last_update(run) else ""
+
+
+class _Run:
+    """The moving parts of one call of `solve`."""
+
+    def __init__(
+        self, problem: Problem, solver: Solver, tol: float, seed: int, metrics: dict[str, Any]
+    ) -> None:
+        self.problem, self.solver, self.tol, self.seed, self.metrics = problem, solver, tol, seed, metrics
+        self.length = solver.epoch_length(problem)
+        self.history = History()
+        self.best_dual = _Best()
+        self.last: Record
+        self.best: Record | None = None
+        self.seconds = self.cpu_seconds = 0.0
+        self.saved = (-1, time.monotonic())  # updates, when
+        self.whole = True  # not in the middle of an update
+
+    def begin(self, warm: Answer | None, limits: _Limits, path: Path | None) -> None:
+        """Make the state, anew or from a checkpoint, and certify it."""
+        self.state = self.solver.begin(self.problem, np.random.default_rng(self.seed), warm)
+        if self.solver.t0 is None:
+            self.state.t0 = limits.last_update(self) // 2
+        if path is not None and path.exists():
+            parts = {"state": self.state, "best": self.best_dual}
+            self.history = History(checkpoints.load(path, self.identity, parts))
+            row = self.history.rows[-1]
+            self.seconds, self.cpu_seconds = row["seconds"], row["cpu_seconds"]
+            self.saved = (self.state.updates, time.monotonic())
+        self.take_record(resumed=bool(self.history.rows))
+
+    @property
+    def identity(self) -> str:
+        return f"{self.problem.fingerprint} {self.solver!r} seed {self.seed}"
+
+    def advance(self, target: int, limits: _Limits) -> None:
+        """Update until `target`, timing nothing else, with a look at the limits now and then."""
+        self.whole = False
+        n, _ = self.problem.shape
+        per_update = (self.problem.rows.stored / n + 20.0) * n / self.length
+        chunk = max(1, int(_CHUNK / per_update))
+        while self.state.updates < target and not limits.interrupt.is_set():
+            count = min(chunk, target - self.state.updates)
+            wall, cpu = time.perf_counter(), time.process_time()
+            self.solver.advance(self.problem, self.state, count)
+            self.seconds += time.perf_counter() - wall
+            self.cpu_seconds += time.process_time() - cpu
+            if limits.out_of_time():
+                break
+        self.whole = True
+
+    def take_record(self, resumed: bool = False) -> None:
+        """Certify the present answer; record it, unless a resumed run must repeat its history."""
+        w, b, alpha = self.solver.answer(self.problem, self.state)
+        accuracy = 1e-3 * self.history.rows[-1]["gap"] if self.history.rows else 0.0
+        b, alpha, primal, gap = self.problem.examine(w, b, alpha, accuracy)
+        if self.problem.fit_intercept:
+            gap, alpha = self._with_best_dual(primal, gap, alpha)
+        certificate = Certificate(
+            primal, primal - gap, gap, self.state.updates / self.length, self.seconds, "", repr(self.solver)
+        )
+        metrics = {name: float(f(w, b)) for name, f in self.metrics.items()}
+        counts = (certificate.epochs, self.state.updates, self.state.examples)
+        self.last = Record(*counts, self.seconds, self.cpu_seconds, certificate, w, b, alpha, metrics)
+        if self.best is None or gap < self.best.gap:
+            self.best = self.last
+        if not resumed:
+            self.history.append(self.last.row())
+
+    def _with_best_dual(
+        self, primal: float, gap: float, alpha: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """Return gap and alpha of the better of this dual point and the best one before."""
+        # P - D by subtraction is only as exact as P, so the older point must be clearly better
+        margin = 1e-12 * abs(primal)
+        if primal - self.best_dual.dual + margin < gap:
+            return primal - self.best_dual.dual + margin, self.best_dual.alpha
+        if primal - gap > self.best_dual.dual:
+            self.best_dual.dual, self.best_dual.alpha = primal - gap, alpha
+        return gap, alpha
+
+    def verdict(self, limits: _Limits, callback: Callback | None, progress: Progress | None) -> str:
+        """Return why to stop now, or nothing."""
+        record = self.last
+        if progress is not None:
+            progress.show(record)
+        stopped = callback is not None and callback(record) is True
+        if record.gap <= self.tol * abs(record.certificate.primal):
+            return "converged"
+        if not math.isfinite(record.certificate.primal):
+            return "diverged"
+        return "callback" if stopped else limits.reached(self)
+
+    def next_record(self, record: str | int | float) -> int:
+        """Return the number of updates at which to take the next certificate."""
+        updates, length = int(self.history.rows[-1]["updates"]), self.length
+        if isinstance(record, int):
+            return updates + record
+        if isinstance(record, float):
+            return max(updates + 1, math.ceil(updates * record))
+        epoch = updates // length
+        return length * (epoch + (1 if record == "epoch" else self._epochs_until_worthwhile(epoch)))
+
+    def _epochs_until_worthwhile(self, epoch: int) -> int:
+        """Extrapolate the last two gaps to the target; look back at least every quarter of a run."""
+        rows, target = self.history.rows, self.tol * abs(self.last.certificate.primal)
+        if len(rows) < 2 or target <= 0:
+            return 1 + epoch // 4
+        then, now = rows[-2], rows[-1]
+        if not 0 < now["gap"] < then["gap"]:
+            return 1 + epoch // 8
+        per_epoch = math.log(then["gap"] / now["gap"]) / (now["epoch"] - then["epoch"])
+        left = math.log(now["gap"] / target) / per_epoch
+        return int(min(max(1.0, round(left)), 1 + epoch // 4))
+
+    def save(self, path: Path | None, every: float) -> None:
+        """Write a checkpoint if it is time; a full disk costs the checkpoint, not the run."""
+        updates, when = self.saved
+        due = updates != self.state.updates and time.monotonic() - when >= every
+        if path is None or not due or not self.whole:
+            return
+        parts = {"state": self.state, "best": self.best_dual}
+        try:
+            checkpoints.save(path, self.identity, parts, self.history.rows)
+        except OSError as error:
+            warnings.warn(f"could not write checkpoint {path}: {error}; going on", stacklevel=3)
+        self.saved = (self.state.updates, time.monotonic())
+
+    def result(self, reason: str, progress: Progress | None) -> Result:
+        """Return the answer: the last one, or the best certified one if that was asked for."""
+        chosen = self.last
+        if self.best is not None and (reason == "interrupted" or self.solver.output == "best"):
+            chosen = self.best
+        certificate = dataclasses.replace(chosen.certificate, stop_reason=reason)
+        if progress is not None:
+            progress.close(dataclasses.replace(chosen, certificate=certificate))
+        return Result(chosen.w, chosen.b, chosen.alpha, certificate, self.history, reason)
+
+
+@contextlib.contextmanager
+def _interruptible(event: threading.Event) -> Iterator[Callable[[], contextlib.AbstractContextManager]]:
+    """Hold Ctrl-C back while a state is being changed: it sets `event`, the updates end early.
+
+    Yields a context manager for those moments.  Elsewhere, and at the second Ctrl-C,
+    KeyboardInterrupt comes at once; handlers that are not Python's own stay in charge.
+    """
+    holding = False
+
+    @contextlib.contextmanager
+    def hold() -> Iterator[None]:
+        nonlocal holding
+        holding = True
+        try:
+            yield
+        finally:
+            holding = False
+        if event.is_set():
+            raise KeyboardInterrupt
+
+    def handle(number: int, frame: Any) -> None:
+        if not holding or event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
+    main = threading.current_thread() is threading.main_thread()
+    ours = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if ours:
+        signal.signal(signal.SIGINT, handle)
+    try:
+        yield hold
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _check_budgets(
+    tol: float, max_epochs: float, max_examples: int | None, max_seconds: float | None, record: Any
+) -> None:
+    if not 0 <= tol < math.inf:
+        raise ValueError(f"tol must be a number >= 0, got {tol!r}")
+    if not max_epochs > 0:
+        raise ValueError(f"max_epochs must be positive, got {max_epochs!r}")
+    if max_examples is not None and not max_examples > 0:
+        raise ValueError(f"max_examples must be positive, got {max_examples!r}")
+    if max_seconds is not None and not max_seconds > 0:
+        raise ValueError(f"max_seconds must be positive, got {max_seconds!r}")
+    number = isinstance(record, (int, float)) and not isinstance(record, bool)
+    valid = record >= 1 and (isinstance(record, int) or record > 1) if number else record in ("auto", "epoch")
+    if not valid:
+        raise ValueError(
+            f"record must be 'auto', 'epoch', a number of updates (int >= 1) or a ratio "
+            f"(float > 1), got {record!r}"
+        )
+
+
+def _as_seed(random_state: Any) -> int:
+    """Return a seed: the number itself, or one drawn from what was given."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**63))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
+        return int(random_state)
+    raise ValueError(
+        f"random_state must be None, an integer >= 0, a Generator or a RandomState, got {random_state!r}"
+    )
