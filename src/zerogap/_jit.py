@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, typeof, types
 from numba.core import cgutils
 from numba.extending import (
     NativeValue,
+    intrinsic,
     make_attribute_wrapper,
     models,
+    overload,
     overload_method,
     register_model,
     unbox,
@@ -41,6 +44,32 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return njit(cache=_CACHE, nogil=True, **_OPTIONS)(function)
     except RuntimeError:  # no folder to keep machine code in: compile in every process
         return njit(nogil=True, **_OPTIONS)(function)
+
+
+def prefetch(array: np.ndarray, i: int) -> None:
+    """Ask the processor for the cache line of array[i] (inside kernels; in Python, do nothing)."""
+
+
+@overload(prefetch, jit_options=_OPTIONS)
+def _prefetch(array, i):
+    return lambda array, i: _prefetch_line(array, i)
+
+
+@intrinsic
+def _prefetch_line(context, array, i):
+    def generate(context, builder, signature, args):
+        view = context.make_array(signature.args[0])(context, builder, args[0])
+        item = cgutils.get_item_pointer(
+            context, builder, signature.args[0], view, [args[1]], wraparound=False
+        )
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], shape)
+        # to read, keep in all caches, data
+        builder.call(function, [builder.bitcast(item, byte), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
 
 
 class Struct:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from zerogap._jit import Struct, kernel
+from zerogap._jit import Struct, kernel, prefetch
 
 _FLOATS = (np.float32, np.float64)
 _BLOCK = 4_000_000  # stored values read by one kernel call: a few milliseconds, so Ctrl-C works
@@ -72,6 +72,14 @@ class DenseRows(Rows):
             total += value * value
         return total
 
+    def hint(self, i):
+        """Announce that row i will be fetched soon."""
+
+    def fetch(self, i):
+        """Announce that row i will be read soon; the processor itself goes on from its beginning."""
+        for j in range(0, min(self.X.shape[1], 32), 8):
+            prefetch(self.X[i], j)
+
     def take(self, order: np.ndarray) -> Self:
         """Return a copy with the rows in another order."""
         return type(self)(self.X[order])
@@ -113,6 +121,17 @@ class CSRRows(Rows):
             value = float(self.data[k])
             total += value * value
         return total
+
+    def hint(self, i):
+        """Announce that row i will be fetched soon."""
+        prefetch(self.indptr, i)
+
+    def fetch(self, i):
+        """Announce that row i will be read soon; the processor itself goes on from its beginning."""
+        k = self.indptr[i]
+        prefetch(self.data, k)
+        prefetch(self.data, k + 8)
+        prefetch(self.indices, k)
 
     def take(self, order: np.ndarray) -> Self:
         """Return a copy with the rows in another order."""
