@@ -14,7 +14,7 @@ import numpy as np
 from zerogap._jit import Struct, kernel
 from zerogap.losses import Loss, as_loss
 from zerogap.penalties import L2, ElasticNet, as_penalty
-from zerogap.rows import CSRRows, DenseRows, as_rows, sqnorms
+from zerogap.rows import CSRRows, DenseRows, as_rows
 
 _IDENTITY = L2()  # its to_primal(u) is u: the plain dot product
 _LARGEST = 1e290  # |x|^2 / lam beyond this would overflow inside a kernel
@@ -157,15 +157,16 @@ class Problem(Struct):
     ) -> None:
         loss = as_loss(loss)
         rows = as_rows(X)
-        y = _check_targets(y, rows.shape[0], loss, fit_intercept)
+        y = _check_targets(y, rows.shape[0], loss)
         share, total = _check_weights(sample_weight, rows.shape[0])
+        if fit_intercept and loss.task == "classification" and len(np.unique(y[share > 0])) < 2:
+            raise ValueError("an intercept needs both targets -1 and +1: the rows hold one class only")
         if lam is None:
             lam = 1.0 / total
         elif not isinstance(lam, (int, float, np.number)) or isinstance(lam, bool) or not lam > 0:
             raise ValueError(f"lam must be a positive number, got {lam!r}")
-        norms = sqnorms(rows)
-        _check_scale(norms, float(lam))
-        self._set(rows, y, share, norms, loss, as_penalty(l1_ratio), float(lam), bool(fit_intercept))
+        _check_scale(rows.sqnorms, float(lam))
+        self._set(rows, y, share, rows.sqnorms, loss, as_penalty(l1_ratio), float(lam), bool(fit_intercept))
 
     def _set(self, *values: Any) -> None:
         for name, value in zip(Problem.__dataclass_fields__, values, strict=True):
@@ -480,7 +481,7 @@ def _check_vector(v: Any, size: int, name: str, what: str) -> np.ndarray:
     return v
 
 
-def _check_targets(y: Any, n: int, loss: Loss, fit_intercept: bool) -> np.ndarray:
+def _check_targets(y: Any, n: int, loss: Loss) -> np.ndarray:
     if np.ma.isMaskedArray(y):
         raise ValueError("y is a masked array: fill or drop the masked entries first")
     y = np.asarray(y)
@@ -499,8 +500,6 @@ def _check_targets(y: Any, n: int, loss: Loss, fit_intercept: bool) -> np.ndarra
         if not (valid := np.abs(y) == 1.0).all():
             i = int(np.argmin(valid))
             raise ValueError(f"{loss} needs targets -1 and +1, got {y[i]:g} at position {i}")
-        if fit_intercept and np.all(y == y[0]):
-            raise ValueError("an intercept needs both targets -1 and +1: y holds one class only")
     return y
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
@@ -24,6 +25,18 @@ class Rows(Struct):
     def stored(self) -> int:
         """Number of stored values."""
         raise NotImplementedError
+
+    def product(self, W: np.ndarray) -> np.ndarray:
+        """Return X W' for weights W of shape (k, n_features)."""
+        raise NotImplementedError
+
+    @functools.cached_property
+    def sqnorms(self) -> np.ndarray:
+        """|x_i|^2 for all rows, in float64."""
+        out = np.empty(self.shape[0])
+        for start, stop in self.blocks():
+            _sqnorms(self, start, stop, out)
+        return out
 
     @property
     def nbytes(self) -> int:
@@ -51,6 +64,9 @@ class DenseRows(Rows):
     @property
     def stored(self) -> int:
         return self.X.size
+
+    def product(self, W: np.ndarray) -> np.ndarray:
+        return self.X @ W.T
 
     def dot(self, i, u, penalty):
         """x_i . w  with  w = penalty.to_primal(u)"""
@@ -101,6 +117,10 @@ class CSRRows(Rows):
     @property
     def stored(self) -> int:
         return len(self.data)
+
+    def product(self, W: np.ndarray) -> np.ndarray:
+        signed = self.indices.view(np.int32 if self.indices.itemsize == 4 else np.int64)
+        return sparse.csr_matrix((self.data, signed, self.indptr), shape=self.shape) @ W.T
 
     def dot(self, i, u, penalty):
         """x_i . w  with  w = penalty.to_primal(u)"""
@@ -158,14 +178,6 @@ def _sqnorms(rows, start, stop, out):
         out[i] = rows.sqnorm(i)
 
 
-def sqnorms(rows: Rows) -> np.ndarray:
-    """Return |x_i|^2 for all rows, in float64."""
-    out = np.empty(rows.shape[0])
-    for start, stop in rows.blocks():
-        _sqnorms(rows, start, stop, out)
-    return out
-
-
 def as_rows(X: Any) -> DenseRows | CSRRows:
     """Wrap a matrix, without a copy if its type is supported, after checking all of it.
 
@@ -180,6 +192,8 @@ def as_rows(X: Any) -> DenseRows | CSRRows:
     ValueError
         If X is not a finite, real, two-dimensional, non-empty matrix with valid structure.
     """
+    if isinstance(X, (DenseRows, CSRRows)):
+        return X
     if sparse.issparse(X):
         return _csr_rows(X)
     if np.ma.isMaskedArray(X):
@@ -200,6 +214,8 @@ def _csr_rows(X: Any) -> CSRRows:
     _check_size(X.shape)
     dtype = _float_type(X.dtype)
     if X.format != "csr":
+        if hasattr(X, "check_format"):
+            X.check_format(full_check=True)
         X = X.tocsr()
     _check_structure(X)
     if not X.has_canonical_format:

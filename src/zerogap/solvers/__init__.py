@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from zerogap.problem import Problem
 from zerogap.solvers.base import Result, Solver, State, solve
 from zerogap.solvers.sdca import SDCA
 
@@ -14,8 +13,8 @@ SOLVERS: dict[str, type[Solver]] = {"sdca": SDCA}
 """Solvers by the name that estimators and the command line accept."""
 
 
-def as_solver(solver: Any, problem: Problem) -> tuple[Solver, str]:
-    """Return a solver for the problem and, if the choice was ours, the reason for it."""
+def as_solver(solver: Any) -> tuple[Solver, str]:
+    """Return a solver and, if the choice was ours, the reason for it."""
     if isinstance(solver, Solver):
         return solver, ""
     if solver == "auto":

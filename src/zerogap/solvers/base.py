@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import os
 import signal
 import threading
 import time
@@ -59,7 +60,10 @@ class Solver:
         raise NotImplementedError
 
     def _steps(self, problem: Problem, state: Any, count: int) -> int:
-        """Make `count` updates, all in the same epoch; return the number of examples visited."""
+        """Make `count` updates, all in the same epoch; return the number of examples visited.
+
+        Called with 0 once before the clock starts, so that compilation is not timed.
+        """
         raise NotImplementedError
 
     def _draw(self, problem: Problem, state: Any) -> None:
@@ -284,6 +288,7 @@ class _Run:
             row = self.history.rows[-1]
             self.seconds, self.cpu_seconds = row["seconds"], row["cpu_seconds"]
             self.saved = (self.state.updates, time.monotonic())
+        self.solver._steps(self.problem, self.state, 0)  # compiles, outside the clock
         self.take_record(resumed=bool(self.history.rows))
 
     @property
@@ -463,3 +468,11 @@ def _as_seed(random_state: Any) -> int:
     raise ValueError(
         f"random_state must be None, an integer >= 0, a Generator or a RandomState, got {random_state!r}"
     )
+
+
+def free_memory() -> float:
+    """Return the bytes of memory that are free now, or infinity where nobody tells."""
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf

@@ -7,14 +7,13 @@ regularized loss minimization", JMLR 14, 2013; its proximal form for the elastic
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 import numpy as np
 
 from zerogap._jit import kernel, prefetch
 from zerogap.penalties import ElasticNet
 from zerogap.problem import Problem
-from zerogap.solvers.base import Answer, Solver, State
+from zerogap.solvers.base import Answer, Solver, State, free_memory
 
 # Rows visited together: one cache line of alpha.  Larger buckets are hardly faster per epoch, but
 # 64 fixed neighbours cost 2.5 times the epochs on data with few features (benchmarks/RESULTS.md).
@@ -169,7 +168,7 @@ class SDCA(Solver):
         state.bias[1] = problem.share @ state.alpha
         if self._shuffles(problem):
             state.layout = rng.permutation(n)
-            state.copied = problem.rows.nbytes < 0.25 * _free_memory()
+            state.copied = problem.rows.nbytes < 0.25 * free_memory()
             state.alpha = state.alpha[state.layout] if state.copied else state.alpha
         return state
 
@@ -188,9 +187,9 @@ class SDCA(Solver):
 
     def _steps(self, problem: Problem, state: SDCAState, count: int) -> int:
         n = problem.shape[0]
-        if state.position == 0:
+        if count and state.position == 0:
             state.order = self._order(n, state)
-        if state.copied:
+        if count and state.copied:
             state.stored = problem = state.stored or problem.take(state.layout)
         if self.output == "average" and not len(state.trace):
             state.trace = np.zeros(n)
@@ -239,10 +238,3 @@ class SDCA(Solver):
         if self.start == "sgd" and isinstance(problem.penalty, ElasticNet):
             raise ValueError("SDCA: start='sgd' is defined for the L2 penalty only, use l1_ratio=0")
 
-
-def _free_memory() -> float:
-    """Return the bytes of memory that are free now, or infinity where nobody tells."""
-    try:
-        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):
-        return float("inf")
