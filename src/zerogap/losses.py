@@ -217,27 +217,38 @@ class Logistic(MarginLoss):
             return 0.0
         return b * log(b) + (1.0 - b) * log1p(-b) if 0.0 < b < 1.0 else inf
 
+    def excess(self, a, z, y):
+        """The relative entropy of b to p = -y phi'(z), without cancellation where they agree."""
+        b, p = a * y, -y * self.derivative(z, y)
+        if abs(b - p) < 0.5 * min(p, 1.0 - p):
+            return b * log1p((b - p) / p) + (1.0 - b) * log1p((p - b) / (1.0 - p))
+        return self.value(z, y) + self.conjugate(a, y) + a * z
+
     def dual_step(self, a, y, z, q):
         b, m = a * y, y * z
         if self.approximate:
             return (-self.derivative(z, y) - a) / max(1.0, 0.25 + q)
-        # The maximiser t of the dual solves  log(t / (1 - t)) + q (t - b) + m = 0.  Taking the
-        # smaller of t and 1 - t as unknown leaves nothing to cancel and makes the left side
-        # concave on (0, 1/2]: Newton's tangent from anywhere lands left of the root.
+        # The maximiser t of the dual solves  h(t) = log(t / (1 - t)) + q (t - b) + m = 0.  Taking
+        # the smaller of t and 1 - t as unknown leaves nothing to cancel and makes h concave on
+        # (0, 1/2]: Newton's tangent lands left of the root from anywhere, and then climbs to it.
         mirrored = q * (0.5 - b) + m < 0.0
         if mirrored:
             b, m = 1.0 - b, -m
-        upper = min(0.5, exp(min(0.0, q * b - m)))
-        lower = 0.5 * upper * exp(-q * upper)
-        t = b if lower < b < upper else upper
+        # h(t) <= log(2 t) + q (t - b) + m, whose root is W(x) / q with Lambert's W at x = exp(c) q / 2
+        c = q * b - m
+        size = log(max(0.5 * q, _TINY)) + c
+        if size > 1.0:
+            lower = (size - log(size)) / q  # W(x) >= log(x) - log(log(x))
+        else:
+            lower = 0.5 * exp(c) / (1.0 + exp(size))  # W(x) >= x / (1 + x)
+        lower = min(0.5, max(_TINY, lower))
+        t = min(0.5, max(lower, b))
         for _ in range(60):
             slack = 1.0 - t
             h = log(t / slack) + q * (t - b) + m
-            new = t - h * t * slack / (1.0 + q * t * slack)
-            if new <= lower or new <= 0.0:
-                new = t * exp(-h * slack / (1.0 + q * t * slack))  # Newton in log t: stays right
+            new = min(0.5, max(lower, t - h * t * slack / (1.0 + q * t * slack)))
             moved = abs(new - t)
-            t = min(new, 0.5)
+            t = new
             if moved <= 1e-9 * t:  # convergence is quadratic: the step after would be below 1e-16
                 break
         return y * ((1.0 - t) if mirrored else t) - a

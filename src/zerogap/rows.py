@@ -84,7 +84,7 @@ class DenseRows(Rows):
         """|x_i|^2"""
         total = 0.0
         for j in range(self.X.shape[1]):
-            value = float(self.X[i, j])
+            value = 1.0 * self.X[i, j]  # in double
             total += value * value
         return total
 
@@ -138,7 +138,7 @@ class CSRRows(Rows):
         """|x_i|^2"""
         total = 0.0
         for k in range(self.indptr[i], self.indptr[i + 1]):
-            value = float(self.data[k])
+            value = 1.0 * self.data[k]  # in double
             total += value * value
         return total
 
@@ -225,7 +225,7 @@ def _csr_rows(X: Any) -> CSRRows:
     indices = _native_index(X.indices)
     unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
     rows = CSRRows(data, unsigned, _native_index(X.indptr), int(X.shape[1]))
-    if not np.isfinite(data.sum()) and not (finite := np.isfinite(data)).all():
+    if not _sums_finite(data) and not (finite := np.isfinite(data)).all():
         k = int(np.argmin(finite))
         i = int(np.searchsorted(rows.indptr, k, side="right")) - 1
         raise ValueError(_not_finite(data[k], i, int(indices[k])))
@@ -279,10 +279,15 @@ def _float_type(dtype: np.dtype) -> type:
     return dtype.type if dtype.type in _FLOATS else np.float64
 
 
-def _check_finite(X: np.ndarray) -> None:
+def _sums_finite(values: np.ndarray) -> bool:
+    """A finite sum proves that all values are, and needs no memory."""
     with np.errstate(all="ignore"):
-        if np.isfinite(X.sum()):
-            return
+        return bool(np.isfinite(values.sum()))
+
+
+def _check_finite(X: np.ndarray) -> None:
+    if _sums_finite(X):
+        return
     for i, row in enumerate(X):
         finite = np.isfinite(row)
         if not finite.all():
