@@ -1,4 +1,7 @@
-"""The rows of a data matrix, dense or CSR, behind the three operations a linear dual method needs."""
+"""The rows of a data matrix, dense or CSR, behind the operations that linear methods need.
+
+Values may be float32; all arithmetic is in double.
+"""
 
 from __future__ import annotations
 
@@ -72,19 +75,19 @@ class DenseRows(Rows):
         """x_i . w  with  w = penalty.to_primal(u)"""
         total = 0.0
         for j in range(self.X.shape[1]):
-            total += self.X[i, j] * penalty.to_primal(u[j])
+            total += np.float64(self.X[i, j]) * penalty.to_primal(u[j])
         return total
 
     def add_to(self, u, i, c):
         """u += c x_i"""
         for j in range(self.X.shape[1]):
-            u[j] += c * self.X[i, j]
+            u[j] += c * np.float64(self.X[i, j])
 
     def sqnorm(self, i):
         """|x_i|^2"""
         total = 0.0
         for j in range(self.X.shape[1]):
-            value = 1.0 * self.X[i, j]  # in double
+            value = np.float64(self.X[i, j])
             total += value * value
         return total
 
@@ -126,19 +129,19 @@ class CSRRows(Rows):
         """x_i . w  with  w = penalty.to_primal(u)"""
         total = 0.0
         for k in range(self.indptr[i], self.indptr[i + 1]):
-            total += self.data[k] * penalty.to_primal(u[self.indices[k]])
+            total += np.float64(self.data[k]) * penalty.to_primal(u[self.indices[k]])
         return total
 
     def add_to(self, u, i, c):
         """u += c x_i"""
         for k in range(self.indptr[i], self.indptr[i + 1]):
-            u[self.indices[k]] += c * self.data[k]
+            u[self.indices[k]] += c * np.float64(self.data[k])
 
     def sqnorm(self, i):
         """|x_i|^2"""
         total = 0.0
         for k in range(self.indptr[i], self.indptr[i + 1]):
-            value = 1.0 * self.data[k]  # in double
+            value = np.float64(self.data[k])
             total += value * value
         return total
 
