@@ -77,10 +77,10 @@ class Struct:
 
     @functools.cached_property
     def _numba_type_(self) -> StructType:
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        return StructType(
-            type(self), tuple((f.name, _field_type(getattr(self, f.name))) for f in fields)
-        )
+        names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
+        fields = tuple((name, _field_type(getattr(self, name))) for name in names)
+        struct_type = StructType(type(self), fields)
+        return _types.setdefault(struct_type.name, struct_type)
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
@@ -92,6 +92,26 @@ class StructType(types.Type):
     def __init__(self, cls: type, fields: tuple[tuple[str, Any], ...]):
         self.cls, self.fields = cls, fields
         super().__init__(f"{cls.__module__}.{cls.__qualname__}#{_register(cls)}{fields}")
+
+    def __reduce__(self):
+        return _find_type, (self.name, self.fields)
+
+
+_types: dict[str, StructType] = {}
+
+
+def _find_type(name: str, fields: tuple[tuple[str, Any], ...]) -> StructType:
+    """Return the type of that name when Numba reads its cache.
+
+    The index of a cached kernel names all structs it was ever compiled for.  A class that this
+    process does not know, such as another script's own loss, becomes a mere name: importing it
+    would fail.
+    """
+    if name in _types:
+        return _types[name]
+    stranger = object.__new__(StructType)
+    stranger.name, stranger.fields = name, fields
+    return stranger
 
 
 def _field_type(value: Any) -> Any:

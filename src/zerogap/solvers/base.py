@@ -83,24 +83,19 @@ class Solver:
         length = self.epoch_length(problem)
         goal = state.updates + updates
         while state.updates < goal:
+            draw = max(state.next_draw, state.t0 + 1)
             pauses = [goal, state.updates + length - state.position]
-            pauses += [p for p in (state.t0, state.next_draw) if p > state.updates]
+            pauses += [p for p in (state.t0, draw) if p > state.updates]
             count = min(pauses) - state.updates
             state.examples += self._steps(problem, state, count)
             state.updates += count
             state.position = (state.position + count) % length
-            if self.output == "random" and state.updates > state.t0:
-                self._maybe_draw(problem, state)
-
-    def _maybe_draw(self, problem: Problem, state: Any) -> None:
-        """Draw uniformly from all iterates after t0, whenever the run may stop (reservoir)."""
-        age = state.updates - state.t0
-        if age == 1 or state.updates == state.next_draw:
-            self._draw(problem, state)
-            # P(the next draw comes after age k) = age / k, so that each iterate is as likely
-            state.next_draw = state.t0 + int(age / (1.0 - state.draw.random())) + 1
-        elif state.next_draw == 0:
-            state.next_draw = state.updates + 1
+            if self.output == "random" and state.updates == draw:
+                self._draw(problem, state)
+                # Any iterate after t0 must be as likely, whenever the run stops (reservoir
+                # sampling): P(the next draw is at age k or later) = age / (k - 1).
+                age = draw - state.t0
+                state.next_draw = state.t0 + int(age / (1.0 - state.draw.random())) + 1
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the hyper-parameters by name, as scikit-learn does."""
@@ -334,9 +329,9 @@ class _Run:
     ) -> tuple[float, np.ndarray]:
         """Return gap and alpha of the better of this dual point and the best one before."""
         # P - D by subtraction is only as exact as P, so the older point must be clearly better
-        margin = 1e-12 * abs(primal)
-        if primal - self.best_dual.dual + margin < gap:
-            return primal - self.best_dual.dual + margin, self.best_dual.alpha
+        before = primal - self.best_dual.dual
+        if before < gap - 1e-12 * abs(primal):
+            return before, self.best_dual.alpha
         if primal - gap > self.best_dual.dual:
             self.best_dual.dual, self.best_dual.alpha = primal - gap, alpha
         return gap, alpha
