@@ -20,7 +20,14 @@ def make_data(loss, n=40, d=5, seed=0, storage="dense", dtype=np.float64):
 
 
 def make_problem(
-    loss, storage="dense", dtype=np.float64, weighted=False, intercept=False, l1_ratio=0.0, lam=0.03, **size
+    loss,
+    storage="dense",
+    dtype=np.float64,
+    weighted=False,
+    intercept=False,
+    l1_ratio=0.0,
+    lam=0.03,
+    **size,
 ):
     X, y = make_data(loss, storage=storage, dtype=dtype, **size)
     weights = np.random.default_rng(1).integers(0, 4, len(y)) if weighted else None

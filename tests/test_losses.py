@@ -151,7 +151,13 @@ def test_registry(name):
 
 @pytest.mark.parametrize(
     "loss",
-    [zg.SmoothHinge(0.0), zg.SmoothHinge(math.nan), zg.EpsilonInsensitive(-1), zg.Huber(0), zg.Quantile(1.0)],
+    [
+        zg.SmoothHinge(0.0),
+        zg.SmoothHinge(math.nan),
+        zg.EpsilonInsensitive(-1),
+        zg.Huber(0),
+        zg.Quantile(1.0),
+    ],
     ids=repr,
 )
 def test_impossible_parameters_are_refused_at_use(loss):

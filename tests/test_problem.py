@@ -5,11 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
-from problems import make_data, make_problem, random_dual
 from scipy import sparse
 from scipy.optimize import approx_fprime
 
 import zerogap as zg
+from problems import make_data, make_problem, random_dual
 from zerogap.losses import LOSSES
 
 SMOOTH = [name for name, cls in LOSSES.items() if math.isfinite(cls().smoothness)]
@@ -79,7 +79,7 @@ def test_gap_of_a_primal_point_is_the_squared_gradient(loss):
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "huber"])
 def test_gap_is_accurate_when_it_is_tiny(loss):
-    """Move an optimum by epsilon: for smooth losses the gap must shrink as epsilon squared, to 1e-14."""
+    """Move an optimum by epsilon: with smooth losses the gap shrinks as its square, to 1e-14."""
     problem = make_problem(loss, lam=0.5)
     best = zg.solve(problem, zg.SDCA(), tol=1e-16, max_epochs=5000, random_state=0)
     direction = np.ones(5) / math.sqrt(5)
@@ -91,7 +91,7 @@ def test_gap_is_accurate_when_it_is_tiny(loss):
 
 
 def test_large_targets_do_not_spoil_the_gap():
-    """Targets of a million: the terms a y cancel exactly because residual losses shift them away."""
+    """Targets of a million: the terms a y cancel because residual losses shift them away."""
     X, y = make_data("squared")
     for loss in ("squared", "huber", "absolute"):
         near = zg.Problem(X, y, loss, 0.1, fit_intercept=True)
@@ -126,7 +126,7 @@ def test_best_intercept_minimises(loss):
 
 @every_loss
 def test_dual_point_at_the_best_intercept_loses_nothing_in_the_loss(loss):
-    """With w = 0 and the best b, the dual point satisfies Fenchel-Young with equality in every row."""
+    """With w = 0 and the best b, Fenchel-Young holds with equality in every row."""
     problem = make_problem(loss, intercept=True)
     z = np.zeros(problem.shape[0])
     b = problem.best_intercept(z)
@@ -190,7 +190,10 @@ def test_pickling_keeps_the_problem():
 
 
 def test_certificates_add_up():
-    parts = [zg.Certificate(1.0, 0.9, 0.1, 5, 0.1, "converged"), zg.Certificate(2.0, 1.5, 0.5, 9, 0.2, "max_epochs")]
+    parts = [
+        zg.Certificate(1.0, 0.9, 0.1, 5, 0.1, "converged"),
+        zg.Certificate(2.0, 1.5, 0.5, 9, 0.2, "max_epochs"),
+    ]
     whole = zg.Certificate.combine(parts)
     assert (whole.primal, whole.gap, whole.epochs, whole.stop_reason) == (3.0, 0.6, 9, "max_epochs")
     assert whole.parts == tuple(parts)

@@ -1,5 +1,7 @@
 """Rows of every supported type equal NumPy's arithmetic, and unsafe structure never gets in."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -131,7 +133,9 @@ def test_broken_structure_is_refused(X, message):
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
+@pytest.mark.parametrize(
+    ("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
+)
 def test_not_finite_is_refused_with_its_place(storage, value, name):
     X = np.zeros((4, 3))
     X[2, 1] = value
@@ -151,4 +155,4 @@ def test_blocks_cover_all_rows_once():
     assert len(blocks) > 1
     assert blocks[0][0] == 0
     assert blocks[-1][1] == 100_000
-    assert all(end == start for (_, end), (start, _) in zip(blocks, blocks[1:], strict=False))
+    assert all(end == start for (_, end), (start, _) in pairwise(blocks))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from zerogap import datasets, losses
+    from zerogap import datasets, losses, solvers
     from zerogap.audit import Audit, certify
     from zerogap.estimators import LinearClassifier, LinearRegressor
     from zerogap.history import History
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         Squared,
         SquaredHinge,
     )
-    from zerogap.path import Path, path
+    from zerogap.paths import Path, path
     from zerogap.problem import Certificate, Problem
     from zerogap.solvers.base import Result, Solver, solve
     from zerogap.solvers.sdca import SDCA
@@ -51,8 +51,8 @@ _MODULES = {
     "SmoothHinge": "losses",
     "Squared": "losses",
     "SquaredHinge": "losses",
-    "Path": "path",
-    "path": "path",
+    "Path": "paths",
+    "path": "paths",
     "Certificate": "problem",
     "Problem": "problem",
     "Result": "solvers.base",
@@ -62,7 +62,35 @@ _MODULES = {
 }
 _SUBMODULES = ("datasets", "losses", "solvers")
 
-__all__ = ["__version__", *_SUBMODULES, *_MODULES]  # noqa: PLE0604
+__all__ = [
+    "SDCA",
+    "Absolute",
+    "Audit",
+    "Certificate",
+    "EpsilonInsensitive",
+    "Hinge",
+    "History",
+    "Huber",
+    "LinearClassifier",
+    "LinearRegressor",
+    "Logistic",
+    "Loss",
+    "Path",
+    "Problem",
+    "Quantile",
+    "Result",
+    "SmoothHinge",
+    "Solver",
+    "Squared",
+    "SquaredHinge",
+    "__version__",
+    "certify",
+    "datasets",
+    "losses",
+    "path",
+    "solve",
+    "solvers",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -50,9 +50,9 @@ def prefetch(array: np.ndarray, i: int) -> None:
     """Ask the processor for the cache line of array[i] (inside kernels; in Python, do nothing)."""
 
 
-@overload(prefetch, jit_options=_OPTIONS)
+@overload(prefetch, jit_options=_OPTIONS)  # type: ignore[arg-type]
 def _prefetch(array, i):
-    return lambda array, i: _prefetch_line(array, i)
+    return lambda array, i: _prefetch_line(array, i)  # type: ignore[call-arg]
 
 
 @intrinsic
@@ -115,7 +115,7 @@ def _find_type(name: str, fields: tuple[tuple[str, Any], ...]) -> StructType:
 
 
 def _field_type(value: Any) -> Any:
-    """Fields are read-only in kernels, so memory-mapped and ordinary arrays share one compilation."""
+    """Fields are read-only in kernels: memory-mapped and ordinary arrays share one compilation."""
     return typeof(value).copy(readonly=True) if isinstance(value, np.ndarray) else typeof(value)
 
 
@@ -189,4 +189,5 @@ def _overload(name: str, signature: inspect.Signature) -> None:
         return getattr(self.cls, name, None)
 
     select.__signature__ = signature  # type: ignore[attr-defined]
-    overload_method(StructType, name, jit_options={**_OPTIONS, "forceinline": True})(select)
+    options = {**_OPTIONS, "forceinline": True}
+    overload_method(StructType, name, jit_options=options)(select)  # type: ignore[call-arg]

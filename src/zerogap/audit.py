@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import compute_class_weight
 
+from zerogap.estimators import class_factors
 from zerogap.history import Record
 from zerogap.losses import (
     EpsilonInsensitive,
@@ -23,9 +26,11 @@ from zerogap.losses import (
     as_loss,
 )
 from zerogap.problem import Certificate, Problem
-from zerogap.rows import as_rows
+from zerogap.rows import DenseRows, as_rows
 from zerogap.solvers import SDCA, solve
 from zerogap.solvers.base import Answer
+
+_SKLEARN_BALANCES_WEIGHTS = "sample_weight" in inspect.signature(compute_class_weight).parameters
 
 # The bound is within 10 % of the truth once this share of it is all that is undecided.
 _TIGHT = 1.0 - 1.0 / 1.1
@@ -41,12 +46,14 @@ class Audit(Certificate):
     at_least: float = 0.0
 
     def __str__(self) -> str:
-        return f"{super().__str__()}; between {self.at_least:.3g} and {self.gap:.3g} above the optimum"
+        return (
+            f"{super().__str__()}; between {self.at_least:.3g} and {self.gap:.3g} above the optimum"
+        )
 
 
 @dataclass(frozen=True)
 class _Convention:
-    """What a model minimises: loss, weights of rows and penalty, and how it treats its intercept."""
+    """What a model minimises: loss, weights, penalty, and how it treats its intercept."""
 
     loss: Loss
     lam: Callable[[float, int], float]  # from the sum of the weights and the number of rows
@@ -54,6 +61,8 @@ class _Convention:
     fit_intercept: bool = True
     penalised: float = 0.0  # value of the constant feature, if the intercept is its weight
     class_weight: Any = None
+    liblinear: bool = False  # one against rest: the class weight is the one class' alone
+    balances_weights: bool = True  # "balanced" counts sample weights, not rows
 
 
 def certify(
@@ -112,7 +121,9 @@ def certify(
         X = model[:-1].transform(X) if len(model.steps) > 1 else X
         model = model[-1]
     if not hasattr(model, "coef_"):
-        raise ValueError(f"{type(model).__name__} has no coef_: fit it first, and only linear models work")
+        raise ValueError(
+            f"{type(model).__name__} has no coef_: fit it first, and only linear models work"
+        )
     if loss is not None and lam is not None:
         fixed = float(lam)
         free = bool(np.any(getattr(model, "intercept_", 0.0)))
@@ -121,17 +132,18 @@ def certify(
         convention = _convention(model)
     coefs, intercepts = _model_arrays(model)
     rows = _data(X, convention)
+    if rows.shape[1] != coefs.shape[1] + bool(convention.penalised):
+        raise ValueError(f"the model has {coefs.shape[1]} features, X has {np.shape(X)[1]}")
     targets, weights = _targets(model, y, sample_weight, convention, len(coefs))
     parts = []
     duals = _own_duals(model, targets.shape)
-    for w, b, alpha, target in zip(coefs, intercepts, duals, targets, strict=True):
-        total = float(np.sum(weights))
+    for w, b, alpha, target, weight in zip(coefs, intercepts, duals, targets, weights, strict=True):
         problem = Problem(
             rows,
             target,
             convention.loss,
-            convention.lam(total, len(weights)),
-            weights,
+            convention.lam(float(np.sum(weight)), len(weight)),
+            weight,
             convention.fit_intercept and not convention.penalised,
             convention.l1_ratio,
         )
@@ -140,7 +152,9 @@ def certify(
         parts.append(_audit(problem, (w, float(b), alpha), effort, random_state))
     if len(parts) == 1:
         return parts[0]
-    whole = {f.name: getattr(Certificate.combine(parts), f.name) for f in dataclasses.fields(Certificate)}
+    whole = {
+        f.name: getattr(Certificate.combine(parts), f.name) for f in dataclasses.fields(Certificate)
+    }
     return Audit(**whole, at_least=math.fsum(part.at_least for part in parts))
 
 
@@ -218,6 +232,8 @@ def _linear_svm(model: Any) -> _Convention:
         fit_intercept=False,
         penalised=scaling,
         class_weight=getattr(model, "class_weight", None),
+        liblinear=True,
+        balances_weights=_SKLEARN_BALANCES_WEIGHTS,
     )
 
 
@@ -236,6 +252,8 @@ def _logistic_regression(model: Any) -> _Convention:
         model.fit_intercept and not liblinear,
         float(model.intercept_scaling) if liblinear and model.fit_intercept else 0.0,
         model.class_weight,
+        liblinear,
+        _SKLEARN_BALANCES_WEIGHTS,
     )
 
 
@@ -259,6 +277,7 @@ def _sgd(model: Any) -> _Convention:
         l1_ratio,
         model.fit_intercept,
         class_weight=getattr(model, "class_weight", None),
+        balances_weights=False,
     )
 
 
@@ -271,6 +290,7 @@ def _ridge(model: Any) -> _Convention:
         lambda total, n: float(model.alpha) / total,
         fit_intercept=model.fit_intercept,
         class_weight=getattr(model, "class_weight", None),
+        balances_weights=False,
     )
 
 
@@ -309,20 +329,20 @@ def _own_duals(model: Any, shape: tuple[int, int]) -> Any:
 
 
 def _data(X: Any, convention: _Convention) -> Any:
-    """Return the rows, with the constant feature of LIBLINEAR's intercept appended if it has one."""
+    """Return the rows, with the constant feature of LIBLINEAR's intercept if there is one."""
     rows = as_rows(X.to_numpy() if hasattr(X, "to_numpy") else X)
     if not convention.penalised:
         return rows
     constant = np.full((rows.shape[0], 1), convention.penalised)
-    if sparse.issparse(X):
-        return as_rows(sparse.hstack([X, constant], format="csr"))
-    return as_rows(np.hstack([rows.X, constant]))
+    if isinstance(rows, DenseRows):
+        return as_rows(np.hstack([rows.X, constant]))
+    return as_rows(sparse.hstack([X, constant], format="csr"))
 
 
 def _targets(
     model: Any, y: Any, sample_weight: Any, convention: _Convention, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return one row of targets for each row of weights, and the weights of the samples."""
+    """Return targets and sample weights, one row of each for every row of the model's weights."""
     y = np.asarray(y)
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got shape {y.shape}")
@@ -330,13 +350,18 @@ def _targets(
     if not hasattr(model, "classes_"):
         if count != 1:
             raise ValueError(f"the model predicts {count} targets at once: certify one at a time")
-        return y[None, :], weights
+        return y[None, :], weights[None, :]
     if len(unknown := np.setdiff1d(y, model.classes_)):
-        raise ValueError(f"y holds labels that the model was not trained on, such as {unknown[0]!r}")
-    if convention.class_weight is not None:
-        from sklearn.utils import compute_class_weight
-
-        factors = compute_class_weight(convention.class_weight, classes=model.classes_, y=y)
-        weights = weights * factors[np.searchsorted(model.classes_, y)]
-    positive = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
-    return np.where(y == positive[:, None], 1.0, -1.0), weights
+        raise ValueError(
+            f"y holds labels that the model was not trained on, such as {unknown[0]!r}"
+        )
+    classes = model.classes_
+    positive = classes[1:] if len(classes) == 2 else classes
+    targets = np.where(y == positive[:, None], 1.0, -1.0)
+    if convention.class_weight is None:
+        return targets, np.broadcast_to(weights, targets.shape)
+    codes = np.searchsorted(classes, y)
+    counted = weights if convention.balances_weights else np.ones(len(y))
+    factors = class_factors(convention.class_weight, classes, codes, counted)[codes]
+    own = factors if not convention.liblinear or count == 1 else np.where(targets > 0, factors, 1.0)
+    return targets, np.broadcast_to(weights * own, targets.shape)

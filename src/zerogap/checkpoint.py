@@ -73,7 +73,7 @@ def load(path: Path, run: str, parts: dict[str, Any]) -> list[dict[str, float]]:
             return header["history"]
     except CheckpointError:
         raise
-    except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
         raise CheckpointError(f"{path} is not a readable checkpoint: {error}") from error
 
 

@@ -58,6 +58,15 @@ _SHARED_PARAMETERS = """
 """
 
 
+def _with_shared_parameters(cls: type) -> type:
+    """Write the parameters that both estimators have into a docstring."""
+    if cls.__doc__:  # absent under python -OO
+        cls.__doc__ = cls.__doc__.replace(
+            "    SHARED PARAMETERS\n", _SHARED_PARAMETERS.lstrip("\n")
+        )
+    return cls
+
+
 class _LinearModel(BaseEstimator):
     """What classifier and regressor share: parameters checked, problems solved, results kept."""
 
@@ -69,7 +78,8 @@ class _LinearModel(BaseEstimator):
         loss = self._loss()
         solver, _ = as_solver(self.solver)
         problems = [
-            Problem(X, y, loss, self.lam, weights, self.fit_intercept, self.l1_ratio) for y in targets
+            Problem(X, y, loss, self.lam, weights, self.fit_intercept, self.l1_ratio)
+            for y in targets
         ]
         starts = self._starts(len(problems), X.shape)
         seeds = np.random.SeedSequence(_as_seed(self.random_state)).generate_state(len(problems))
@@ -97,7 +107,7 @@ class _LinearModel(BaseEstimator):
         """Set the fitted attributes; warn, or pass Ctrl-C on, if the asked gap was not reached."""
         single = len(results) == 1
         self.coef_ = np.array([result.w for result in results])
-        self.intercept_ = np.array([result.b for result in results])
+        self.intercept_: Any = np.array([result.b for result in results])
         self.dual_coef_ = np.array([result.alpha for result in results])
         _, why = as_solver(self.solver)
         certificate = Certificate.combine([result.certificate for result in results])
@@ -105,9 +115,8 @@ class _LinearModel(BaseEstimator):
         self.certificate_ = dataclasses.replace(certificate, solver=name)
         self.history_ = results[0].history if single else [r.history for r in results]
         self.n_iter_ = max(1, int(np.ceil(self.certificate_.epochs)))
-        reason = self.certificate_.stop_reason
-        if reason in ("max_epochs", "max_seconds", "diverged"):
-            warnings.warn(_advice(self.certificate_, self.tol), ConvergenceWarning, stacklevel=3)
+        if certificate.stop_reason in ("max_epochs", "max_seconds", "diverged"):
+            warnings.warn(_advice(certificate, self.tol), ConvergenceWarning, stacklevel=3)
 
     def _finish(self) -> Self:
         if self.certificate_.stop_reason == "interrupted":
@@ -117,7 +126,9 @@ class _LinearModel(BaseEstimator):
     def _loss(self) -> Loss:
         names = [name for name, cls in LOSSES.items() if cls.task == self._task]
         if isinstance(self.loss, str) and self.loss not in names:
-            raise ValueError(f"unknown loss {self.loss!r} for {self._task}: choose {', '.join(names)}")
+            raise ValueError(
+                f"unknown loss {self.loss!r} for {self._task}: choose {', '.join(names)}"
+            )
         return as_loss(self.loss)
 
     def _check_parameters(self) -> None:
@@ -162,8 +173,9 @@ class _LinearModel(BaseEstimator):
         return tags
 
 
+@_with_shared_parameters
 class LinearClassifier(ClassifierMixin, _LinearModel):
-    __doc__ = f"""Linear classifier trained to a certified duality gap.
+    """Linear classifier trained to a certified duality gap.
 
     Minimises 1/S sum_i s_i phi(y_i (x_i.w + b)) + lam/2 |w|^2 for the chosen loss, with weights
     s_i of sum S, and proves how close the result is to the optimum.  More than two classes are
@@ -173,7 +185,8 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
     ----------
     loss : str or Loss
         "hinge" (support vector machine), "smooth-hinge", "squared-hinge", "logistic", or an object
-        such as ``zg.SmoothHinge(gamma=0.1)``.{_SHARED_PARAMETERS.rstrip()}
+        such as ``zg.SmoothHinge(gamma=0.1)``.
+    SHARED PARAMETERS
     class_weight : dict or "balanced", optional
         Weights of the classes, multiplied with the sample weights.
     n_jobs : int, optional
@@ -272,8 +285,7 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
             seen = "class" if len(classes) < 2 else "class with positive weight"
             raise ValueError(f"a classifier needs at least two classes, but y has only one {seen}")
         if self.class_weight is not None:
-            factors = compute_class_weight(self.class_weight, classes=classes, y=y)
-            weights = weights * factors[codes]
+            weights = weights * class_factors(self.class_weight, classes, codes, weights)[codes]
         targets = _signs(codes, len(classes), X.shape)
         results = self._solve(X, targets, weights)
         self.classes_ = classes
@@ -281,7 +293,7 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
         return self._finish()
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores x.w + b: one per row, or one per row and class if there are more than two."""
+        """Return the scores x.w + b: one per row, and per class if there are three or more."""
         scores = self._scores(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
@@ -294,7 +306,9 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
     def _has_probabilities(self) -> bool:
         if self.loss == "logistic" or type(self.loss) is LOSSES["logistic"]:
             return True
-        raise AttributeError(f"predict_proba needs loss='logistic', this model has loss={self.loss!r}")
+        raise AttributeError(
+            f"predict_proba needs loss='logistic', this model has loss={self.loss!r}"
+        )
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -309,8 +323,9 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
         return np.where(total > 0, likely / np.where(total > 0, total, 1), 1.0 / likely.shape[1])
 
 
+@_with_shared_parameters
 class LinearRegressor(RegressorMixin, _LinearModel):
-    __doc__ = f"""Linear regressor trained to a certified duality gap.
+    """Linear regressor trained to a certified duality gap.
 
     Minimises 1/S sum_i s_i phi(x_i.w + b - y_i) + lam/2 |w|^2 for the chosen loss, with weights
     s_i of sum S, and proves how close the result is to the optimum.
@@ -319,7 +334,8 @@ class LinearRegressor(RegressorMixin, _LinearModel):
     ----------
     loss : str or Loss
         "squared" (half the square: ridge regression), "absolute", "epsilon-insensitive" (support
-        vector regression), "huber", "quantile", or an object such as ``zg.Quantile(q=0.9)``.{_SHARED_PARAMETERS.rstrip()}
+        vector regression), "huber", "quantile", or an object such as ``zg.Quantile(q=0.9)``.
+    SHARED PARAMETERS
 
     Attributes
     ----------
@@ -342,7 +358,7 @@ class LinearRegressor(RegressorMixin, _LinearModel):
     --------
     >>> import numpy as np, zerogap as zg
     >>> X = np.arange(10.0)[:, None]
-    >>> model = zg.LinearRegressor(loss="absolute", tol=1e-6, random_state=0).fit(X, 2 * X[:, 0] + 1)
+    >>> model = zg.LinearRegressor(loss="absolute", tol=1e-6, random_state=0).fit(X, 2 * X[:, 0])
     >>> model.certificate_.relative_gap <= 1e-6
     True
     """
@@ -424,6 +440,16 @@ def _signs(codes: np.ndarray, n_classes: int, shape: tuple[int, int]) -> np.ndar
     return np.where(codes == np.arange(n_classes)[:, None], 1.0, -1.0)
 
 
+def class_factors(
+    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Return the weight of each class; "balanced" counts a row with weight 2 as two rows."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(codes, weights, minlength=len(classes))
+        return weights.sum() / (len(classes) * np.where(totals > 0, totals, np.inf))
+    return compute_class_weight(class_weight, classes=classes, y=classes[codes])
+
+
 def _run_all(
     run: Callable[[int], Result], count: int, jobs: int, stop: threading.Event
 ) -> list[Result]:
@@ -442,15 +468,18 @@ def _run_all(
 
 def _advice(certificate: Certificate, tol: float) -> str:
     """Say how far the model is from the optimum, and what to do about it."""
+    parts = certificate.parts or (certificate,)
+    worst = max(parts, key=lambda part: part.relative_gap)
+    which = f" of class number {parts.index(worst)}" if certificate.parts else ""
     return (
-        f"stopped ({certificate.stop_reason}) at a relative duality gap of "
-        f"{certificate.relative_gap:.1e}, asked for {tol:.0e}: the objective is at most "
-        f"{100 * certificate.relative_gap:.2g} % above its optimum.  If that is not enough, raise "
-        f"max_epochs or lam, or scale the features"
+        f"stopped ({certificate.stop_reason}) at a relative duality gap{which} of "
+        f"{worst.relative_gap:.1e}, asked for {tol:.0e}: the objective {worst.primal:.6g} is at "
+        f"most {worst.gap:.2g} above its optimum.  If that is not enough, raise max_epochs or lam, "
+        f"or scale the features"
     )
 
 
-def _check_number(name: str, value: Any, kind: type, least: float) -> None:
+def _check_number(name: str, value: Any, kind: Any, least: float) -> None:
     valid = isinstance(value, kind) and not isinstance(value, bool) and value >= least
     if not valid:
         what = "an integer" if kind is Integral else "a number"
@@ -471,7 +500,7 @@ def _refuse_unsortable(y: Any) -> Any:
     if np.ma.isMaskedArray(y):
         raise ValueError("y is a masked array: fill or drop the masked entries first")
     labels = y if sparse.issparse(y) or y is None else np.asarray(y)
-    if getattr(labels, "dtype", None) == object:
+    if getattr(getattr(labels, "dtype", None), "kind", "") == "O":
         try:
             np.unique(labels)
         except TypeError:

@@ -49,8 +49,8 @@ class Record:
 class History(Mapping[str, np.ndarray]):
     """Columns of the recorded certificates.
 
-    ``epoch``, ``updates``, ``examples``, ``seconds``, ``cpu_seconds``, ``primal``, ``dual``, ``gap``
-    and one column per recorded metric.  Seconds count updates only, never certificates.
+    ``epoch``, ``updates``, ``examples``, ``seconds``, ``cpu_seconds``, ``primal``, ``dual``,
+    ``gap`` and one column per recorded metric.  Seconds count updates only, never certificates.
 
     Examples
     --------

@@ -45,8 +45,28 @@ class Loss(Struct):
         """Lipschitz constant of phi' (infinite for losses with a kink)."""
         return inf
 
+    def value(self, z, y):
+        """phi(z; y)"""
+        raise NotImplementedError
+
+    def derivative(self, z, y):
+        """phi'(z; y), any sub-gradient at a kink"""
+        raise NotImplementedError
+
+    def conjugate(self, a, y):
+        """phi*(-a; y)"""
+        raise NotImplementedError
+
+    def domain(self, y):
+        """The smallest and the largest dual variable a with a finite conjugate"""
+        raise NotImplementedError
+
+    def dual_step(self, a, y, z, q):
+        """The step s that maximises  -phi*(-(a + s)) - s z - q s^2 / 2"""
+        raise NotImplementedError
+
     def excess(self, a, z, y):
-        """phi(z) + phi*(-a) + a z >= 0: what row and dual variable add to the duality gap."""
+        """phi(z) + phi*(-a) + a z >= 0: what row and dual variable add to the duality gap"""
         return self.value(z, y) + self.conjugate(a, y) + a * z
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -79,7 +99,6 @@ class MarginLoss(Loss):
     task = "classification"
 
     def domain(self, y):
-        """Smallest and largest dual variable a with a finite conjugate."""
         return (0.0, 1.0) if y > 0.0 else (-1.0, 0.0)
 
 
@@ -98,7 +117,9 @@ class Hinge(MarginLoss):
     """The support vector machine's loss.
 
     phi(z; y) = max(0, 1 - y z)
-    phi*(-a; y) = -a y  for a y in [0, 1], else +inf.                       1-Lipschitz, not smooth.
+    phi*(-a; y) = -a y  for a y in [0, 1], else +inf.
+
+    1-Lipschitz, not smooth.
     """
 
     lipschitz = 1.0
@@ -125,7 +146,9 @@ class SmoothHinge(MarginLoss):
               = m^2 / (2 gamma)      if 0 < m < gamma
               = m - gamma / 2        if m >= gamma
 
-    phi*(-a; y) = -a y + gamma a^2 / 2  for a y in [0, 1], else +inf.       1-Lipschitz, 1/gamma-smooth.
+    phi*(-a; y) = -a y + gamma a^2 / 2  for a y in [0, 1], else +inf.
+
+    1-Lipschitz and 1/gamma-smooth.
     """
 
     gamma: float = 1.0
@@ -161,7 +184,9 @@ class SquaredHinge(MarginLoss):
     """The square of the hinge, as in LIBLINEAR (no factor 1/2).
 
     phi(z; y) = max(0, 1 - y z)^2
-    phi*(-a; y) = -a y + a^2 / 4  for a y >= 0, else +inf.                  2-smooth.
+    phi*(-a; y) = -a y + a^2 / 4  for a y >= 0, else +inf.
+
+    2-smooth.
     """
 
     smoothness = 2.0
@@ -190,7 +215,9 @@ class Logistic(MarginLoss):
     """Logistic loss, the negative log-likelihood of logistic regression.
 
     phi(z; y) = log(1 + exp(-y z))
-    phi*(-a; y) = b log b + (1 - b) log(1 - b),  b = a y in [0, 1], else +inf.    1-Lipschitz, 1/4-smooth.
+    phi*(-a; y) = b log b + (1 - b) log(1 - b),  b = a y in [0, 1], else +inf.
+
+    1-Lipschitz and 1/4-smooth.
 
     The dual step has no closed form.  By default it is found exactly.  ``approximate=True`` takes
     the published step towards u = -phi'(z) instead, (u - a) / max(1, 1/4 + q), which always
@@ -234,13 +261,11 @@ class Logistic(MarginLoss):
         mirrored = q * (0.5 - b) + m < 0.0
         if mirrored:
             b, m = 1.0 - b, -m
-        # h(t) <= log(2 t) + q (t - b) + m, whose root is W(x) / q with Lambert's W at x = exp(c) q / 2
+        # The root of log(2 t) + q (t - b) + m >= h(t) is W(x) / q: Lambert's W, x = exp(c) q / 2
         c = q * b - m
         size = log(max(0.5 * q, _TINY)) + c
-        if size > 1.0:
-            lower = (size - log(size)) / q  # W(x) >= log(x) - log(log(x))
-        else:
-            lower = 0.5 * exp(c) / (1.0 + exp(size))  # W(x) >= x / (1 + x)
+        # and W(x) >= log(x) - log(log(x)) as well as W(x) >= x / (1 + x)
+        lower = (size - log(size)) / q if size > 1.0 else 0.5 * exp(c) / (1.0 + exp(size))
         lower = min(0.5, max(_TINY, lower))
         t = min(0.5, max(lower, b))
         for _ in range(60):
@@ -259,7 +284,9 @@ class Squared(ResidualLoss):
     """Half the squared residual, the loss of ridge regression.
 
     phi(z; y) = (z - y)^2 / 2
-    phi*(-a; y) = -a y + a^2 / 2.                                           1-smooth.
+    phi*(-a; y) = -a y + a^2 / 2.
+
+    1-smooth.
     """
 
     smoothness = 1.0
@@ -285,7 +312,9 @@ class Absolute(ResidualLoss):
     """Absolute residual, for regression of the median.
 
     phi(z; y) = |z - y|
-    phi*(-a; y) = -a y  for |a| <= 1, else +inf.                            1-Lipschitz, not smooth.
+    phi*(-a; y) = -a y  for |a| <= 1, else +inf.
+
+    1-Lipschitz, not smooth.
     """
 
     lipschitz = 1.0
@@ -311,7 +340,9 @@ class EpsilonInsensitive(ResidualLoss):
     """Absolute residual beyond a tube of half-width ``eps``, for support vector regression.
 
     phi(z; y) = max(0, |z - y| - eps)
-    phi*(-a; y) = -a y + eps |a|  for |a| <= 1, else +inf.                  1-Lipschitz, not smooth.
+    phi*(-a; y) = -a y + eps |a|  for |a| <= 1, else +inf.
+
+    1-Lipschitz, not smooth.
     """
 
     eps: float = 0.1
@@ -345,7 +376,9 @@ class Huber(ResidualLoss):
 
     phi(z; y) = r^2 / 2                     if |r| <= delta,     r = z - y
               = delta (|r| - delta / 2)     if |r| > delta
-    phi*(-a; y) = -a y + a^2 / 2  for |a| <= delta, else +inf.              delta-Lipschitz, 1-smooth.
+    phi*(-a; y) = -a y + a^2 / 2  for |a| <= delta, else +inf.
+
+    delta-Lipschitz and 1-smooth.
     """
 
     delta: float = 1.35
@@ -381,7 +414,9 @@ class Quantile(ResidualLoss):
 
     phi(z; y) = q (y - z)          if z <= y
               = (1 - q) (z - y)    if z > y
-    phi*(-a; y) = -a y  for q - 1 <= a <= q, else +inf.                     Lipschitz, not smooth.
+    phi*(-a; y) = -a y  for q - 1 <= a <= q, else +inf.
+
+    max(q, 1 - q)-Lipschitz, not smooth.
     """
 
     q: float = 0.5

@@ -1,4 +1,4 @@
-"""Penalties lam * g(w), coordinate by coordinate: the cost, its conjugate, and the map from dual to primal.
+"""Penalties lam * g(w), coordinate by coordinate: the cost, and the map from dual to primal.
 
 The dual methods maintain the dual sum u = 1/(lam S) sum_i s_i a_i x_i; the primal vector is
 w = to_primal(u), the gradient of the conjugate.  For L2 that map is the identity, and it vanishes

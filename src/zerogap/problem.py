@@ -17,6 +17,7 @@ from zerogap.penalties import L2, ElasticNet, as_penalty
 from zerogap.rows import CSRRows, DenseRows, as_rows
 
 _IDENTITY = L2()  # its to_primal(u) is u: the plain dot product
+_GOOD_REASONS = ("converged", "bound is tight", "own dual point")
 _LARGEST = 1e290  # |x|^2 / lam beyond this would overflow inside a kernel
 
 
@@ -60,8 +61,10 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """Gap over primal value: the model is at most this share above the optimum."""
-        return self.gap / abs(self.primal) if self.gap > 0 else 0.0
+        """Gap over primal value: the optimum is at most this share of the primal value below it."""
+        if self.gap <= 0:
+            return 0.0
+        return self.gap / abs(self.primal) if self.primal else math.inf
 
     def __str__(self) -> str:
         text = (
@@ -78,15 +81,14 @@ class Certificate:
         if len(parts) == 1:
             return parts[0]
         worst = max(parts, key=lambda part: part.relative_gap)
+        reasons = [part.stop_reason for part in parts]
         return cls(
             primal=math.fsum(part.primal for part in parts),
             dual=math.fsum(part.dual for part in parts),
             gap=math.fsum(part.gap for part in parts),
             epochs=max(part.epochs for part in parts),
             seconds=math.fsum(part.seconds for part in parts),
-            stop_reason=next(
-                (p.stop_reason for p in parts if p.stop_reason != "converged"), worst.stop_reason
-            ),
+            stop_reason=next((r for r in reasons if r not in _GOOD_REASONS), worst.stop_reason),
             solver=worst.solver,
             parts=tuple(parts),
         )
@@ -160,13 +162,24 @@ class Problem(Struct):
         y = _check_targets(y, rows.shape[0], loss)
         share, total = _check_weights(sample_weight, rows.shape[0])
         if fit_intercept and loss.task == "classification" and len(np.unique(y[share > 0])) < 2:
-            raise ValueError("an intercept needs both targets -1 and +1: the rows hold one class only")
+            raise ValueError(
+                "an intercept needs both targets -1 and +1: the rows hold one class only"
+            )
         if lam is None:
             lam = 1.0 / total
         elif not isinstance(lam, (int, float, np.number)) or isinstance(lam, bool) or not lam > 0:
             raise ValueError(f"lam must be a positive number, got {lam!r}")
         _check_scale(rows.sqnorms, float(lam))
-        self._set(rows, y, share, rows.sqnorms, loss, as_penalty(l1_ratio), float(lam), bool(fit_intercept))
+        self._set(
+            rows,
+            y,
+            share,
+            rows.sqnorms,
+            loss,
+            as_penalty(l1_ratio),
+            float(lam),
+            bool(fit_intercept),
+        )
 
     def _set(self, *values: Any) -> None:
         for name, value in zip(Problem.__dataclass_fields__, values, strict=True):
@@ -203,7 +216,10 @@ class Problem(Struct):
         if self.fit_intercept and imbalance > 1e-12 * (self.share @ np.abs(alpha)):
             return -math.inf
         u = self._dual_sum(alpha)
-        conjugate = math.fsum(_conjugates(self.loss, self.y, self.share, alpha, *block) for block in self.rows.blocks())
+        conjugate = math.fsum(
+            _conjugates(self.loss, self.y, self.share, alpha, *block)
+            for block in self.rows.blocks()
+        )
         return -conjugate - self.lam * _penalty_conjugate(self.penalty, u)
 
     def weights(self, alpha: Any) -> np.ndarray:
@@ -328,10 +344,10 @@ class Problem(Struct):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """Digest of data, targets, weights, loss, penalty and lam: equal only for equal problems."""
+        """Digest of all that defines the problem: equal only for equal problems."""
         digest = hashlib.blake2b(repr((self, self.lam)).encode(), digest_size=16)
         for array in (*self.rows.__getstate__().values(), self.y, self.share):
-            digest.update(np.ascontiguousarray(array))
+            digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     def _primal_and_gap(
@@ -475,9 +491,13 @@ def _penalty_slack(penalty, w, u):
 def _check_vector(v: Any, size: int, name: str, what: str) -> np.ndarray:
     v = np.ascontiguousarray(v, dtype=np.float64)
     if v.shape != (size,):
-        raise ValueError(f"{name} must have one entry for each of {size} {what}, got shape {v.shape}")
+        raise ValueError(
+            f"{name} must have one entry for each of {size} {what}, got shape {v.shape}"
+        )
     if not np.isfinite(v).all():
-        raise ValueError(f"{name} contains NaN or infinity at position {int(np.argmin(np.isfinite(v)))}")
+        raise ValueError(
+            f"{name} contains NaN or infinity at position {int(np.argmin(np.isfinite(v)))}"
+        )
     return v
 
 
@@ -495,11 +515,12 @@ def _check_targets(y: Any, n: int, loss: Loss) -> np.ndarray:
         raise ValueError(f"y must hold numbers, got {y.dtype}: {error}") from None
     if not np.isfinite(y).all():
         i = int(np.argmin(np.isfinite(y)))
-        raise ValueError(f"Input y contains {'NaN' if np.isnan(y[i]) else 'infinity'} at position {i}")
-    if loss.task == "classification":
-        if not (valid := np.abs(y) == 1.0).all():
-            i = int(np.argmin(valid))
-            raise ValueError(f"{loss} needs targets -1 and +1, got {y[i]:g} at position {i}")
+        raise ValueError(
+            f"Input y contains {'NaN' if np.isnan(y[i]) else 'infinity'} at position {i}"
+        )
+    if loss.task == "classification" and not (valid := np.abs(y) == 1.0).all():
+        i = int(np.argmin(valid))
+        raise ValueError(f"{loss} needs targets -1 and +1, got {y[i]:g} at position {i}")
     return y
 
 
@@ -517,7 +538,9 @@ def _check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float]:
     with np.errstate(over="ignore"):
         total = float(s.sum())
     if not 0 < total < math.inf or not 0 < 1.0 / total < math.inf:
-        raise ValueError(f"sample_weight must have a positive, finite sum, got {total:g}: rescale it")
+        raise ValueError(
+            f"sample_weight must have a positive, finite sum, got {total:g}: rescale it"
+        )
     return s / total, total
 
 
@@ -526,4 +549,6 @@ def _check_scale(norms: np.ndarray, lam: float) -> None:
     if not norms[i] < _LARGEST:
         raise ValueError(f"|x|^2 overflows at row {i}: scale the features, for example to [-1, 1]")
     if not norms[i] / lam < _LARGEST or not 1.0 / lam < _LARGEST:
-        raise ValueError(f"lam={lam:g} is too small for rows with |x|^2 = {norms[i]:g}: it overflows")
+        raise ValueError(
+            f"lam={lam:g} is too small for rows with |x|^2 = {norms[i]:g}: it overflows"
+        )

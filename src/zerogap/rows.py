@@ -62,7 +62,7 @@ class DenseRows(Rows):
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
-        return self.X.shape  # type: ignore[return-value]
+        return self.X.shape
 
     @property
     def stored(self) -> int:
@@ -95,7 +95,7 @@ class DenseRows(Rows):
         """Announce that row i will be fetched soon."""
 
     def fetch(self, i):
-        """Announce that row i will be read soon; the processor itself goes on from its beginning."""
+        """Announce that row i will be read soon; from its beginning the processor goes on alone."""
         for j in range(0, min(self.X.shape[1], 32), 8):
             prefetch(self.X[i], j)
 
@@ -150,7 +150,7 @@ class CSRRows(Rows):
         prefetch(self.indptr, i)
 
     def fetch(self, i):
-        """Announce that row i will be read soon; the processor itself goes on from its beginning."""
+        """Announce that row i will be read soon; from its beginning the processor goes on alone."""
         k = self.indptr[i]
         prefetch(self.data, k)
         prefetch(self.data, k + 8)
@@ -224,7 +224,7 @@ def _csr_rows(X: Any) -> CSRRows:
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    data = np.ascontiguousarray(X.data, dtype=dtype)
+    data: np.ndarray = np.ascontiguousarray(X.data, dtype=dtype)
     indices = _native_index(X.indices)
     unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
     rows = CSRRows(data, unsigned, _native_index(X.indptr), int(X.shape[1]))
@@ -244,7 +244,9 @@ def _check_structure(X: Any) -> None:
     n, d = X.shape
     indptr, indices = np.asarray(X.indptr), np.asarray(X.indices)
     if len(indptr) != n + 1:
-        raise ValueError(f"X is not a valid CSR matrix: indptr has {len(indptr)} entries for {n} rows")
+        raise ValueError(
+            f"X is not a valid CSR matrix: indptr has {len(indptr)} entries for {n} rows"
+        )
     if indptr[0] != 0 or indptr[-1] > min(len(indices), len(X.data)):
         raise ValueError(
             f"X is not a valid CSR matrix: indptr runs from {indptr[0]} to {indptr[-1]}, "
@@ -300,5 +302,7 @@ def _check_finite(X: np.ndarray) -> None:
 
 def _not_finite(value: float, i: int, j: int) -> str:
     kind = "NaN" if np.isnan(value) else "infinity"
-    advice = "drop the row or impute the value" if kind == "NaN" else "drop the row or clip the value"
+    advice = (
+        "drop the row or impute the value" if kind == "NaN" else "drop the row or clip the value"
+    )
     return f"Input X contains {kind} at row {i}, column {j}: {advice}"

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from problems import make_data, make_problem
 from scipy.optimize import minimize
 from sklearn.linear_model import ElasticNet, LogisticRegression
 
 import zerogap as zg
+from problems import make_data, make_problem
 from zerogap.losses import LOSSES
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -43,6 +43,7 @@ def independent_optimum(problem, loss):
     n, d = X.shape
     free = int(problem.fit_intercept)
     if math.isfinite(problem.loss.smoothness):
+
         def both(p):
             w, b = p[:d], p[d] if free else 0.0
             return problem.primal(w, b), problem.gradient(w, b)
@@ -50,10 +51,22 @@ def independent_optimum(problem, loss):
         options = {"maxiter": 100000, "ftol": 1e-16, "gtol": 1e-12, "maxfun": 10**6}
         return minimize(both, np.zeros(d + free), jac=True, method="L-BFGS-B", options=options).fun
     design = np.hstack([X, np.ones((n, free))])
-    constraints = [{"type": "ineq", "fun": lambda p: p[d + free :], "jac": lambda p: np.hstack([np.zeros((n, d + free)), np.eye(n)])}]
+    constraints = [
+        {
+            "type": "ineq",
+            "fun": lambda p: p[d + free :],
+            "jac": lambda p: np.hstack([np.zeros((n, d + free)), np.eye(n)]),
+        }
+    ]
     for slope, offset in linear_pieces(loss, problem.y):
         jacobian = np.hstack([-slope[:, None] * design, np.eye(n)])
-        constraints.append({"type": "ineq", "fun": lambda p, J=jacobian, c=offset: J @ p - c, "jac": lambda p, J=jacobian: J})
+        constraints.append(
+            {
+                "type": "ineq",
+                "fun": lambda p, J=jacobian, c=offset: J @ p - c,
+                "jac": lambda p, J=jacobian: J,
+            }
+        )
     gradient = np.concatenate([np.zeros(d + free), problem.share])
     ridge = np.concatenate([np.full(d, problem.lam), np.zeros(free + n)])
     result = minimize(
@@ -68,7 +81,9 @@ def independent_optimum(problem, loss):
 
 
 @every_loss
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: "-".join(map(str, (v[0], v[1].__name__, *v[2:]))))
+@pytest.mark.parametrize(
+    "variant", VARIANTS, ids=lambda v: "-".join(map(str, (v[0], v[1].__name__, *v[2:])))
+)
 def test_reaches_a_tiny_gap_with_a_dual_that_never_falls(loss, variant):
     problem = make_problem(loss, *variant)
     result = zg.solve(problem, zg.SDCA(), tol=1e-9, max_epochs=20000, random_state=0)
@@ -116,7 +131,9 @@ def test_elastic_net_equals_scikit_learn():
     X, y = make_data("logistic", n=60, d=8)
     problem = zg.Problem(X, y, "logistic", 1 / (0.5 * 60), fit_intercept=True, l1_ratio=0.5)
     result = zg.solve(problem, zg.SDCA(), tol=1e-13, max_epochs=50000, random_state=0)
-    saga = LogisticRegression(solver="saga", l1_ratio=0.5, C=0.5, tol=1e-12, max_iter=10**6).fit(X, y)
+    saga = LogisticRegression(solver="saga", l1_ratio=0.5, C=0.5, tol=1e-12, max_iter=10**6).fit(
+        X, y
+    )
     np.testing.assert_allclose(result.w, saga.coef_[0], atol=1e-6)
     assert result.b == pytest.approx(saga.intercept_[0], abs=1e-6)
 

@@ -21,4 +21,6 @@ def as_solver(solver: Any) -> tuple[Solver, str]:
         return SDCA(), "chosen automatically: exact dual steps suit every loss and shape of data"
     if isinstance(solver, str) and solver in SOLVERS:
         return SOLVERS[solver](), ""
-    raise ValueError(f"unknown solver {solver!r}: choose 'auto', {', '.join(SOLVERS)} or a Solver object")
+    raise ValueError(
+        f"unknown solver {solver!r}: choose 'auto', {', '.join(SOLVERS)} or a Solver object"
+    )

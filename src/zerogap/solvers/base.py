@@ -118,7 +118,9 @@ class Solver:
     def _choose(self, name: str, choices: Sequence[Any]) -> None:
         value = getattr(self, name)
         if value not in choices:
-            raise ValueError(f"{type(self).__name__}: {name} must be one of {choices}, got {value!r}")
+            raise ValueError(
+                f"{type(self).__name__}: {name} must be one of {choices}, got {value!r}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,11 +197,17 @@ def solve(
     >>> zg.solve(problem, zg.SDCA(), tol=1e-8).stop_reason
     'converged'
     """
+    if not isinstance(solver, Solver):
+        raise ValueError(f"solver must be an object such as zg.SDCA(), got {solver!r}")
     _check_budgets(tol, max_epochs, max_examples, max_seconds, record)
     solver._check(problem)
     run = _Run(problem, solver, tol, _as_seed(random_state), dict(metrics or {}))
     limits = _Limits(max_epochs, max_examples, max_seconds, interrupt or threading.Event())
-    warm = (warm_start.w, warm_start.b, warm_start.alpha) if isinstance(warm_start, Result) else warm_start
+    warm = (
+        (warm_start.w, warm_start.b, warm_start.alpha)
+        if isinstance(warm_start, Result)
+        else warm_start
+    )
     path = None if checkpoint is None else Path(checkpoint)
     progress = Progress(tol) if verbose else None
     reason = ""
@@ -262,7 +270,13 @@ class _Run:
     def __init__(
         self, problem: Problem, solver: Solver, tol: float, seed: int, metrics: dict[str, Any]
     ) -> None:
-        self.problem, self.solver, self.tol, self.seed, self.metrics = problem, solver, tol, seed, metrics
+        self.problem, self.solver, self.tol, self.seed, self.metrics = (
+            problem,
+            solver,
+            tol,
+            seed,
+            metrics,
+        )
         self.length = solver.epoch_length(problem)
         self.history = History()
         self.best_dual = _Best()
@@ -314,11 +328,19 @@ class _Run:
         if self.problem.fit_intercept:
             gap, alpha = self._with_best_dual(primal, gap, alpha)
         certificate = Certificate(
-            primal, primal - gap, gap, self.state.updates / self.length, self.seconds, "", repr(self.solver)
+            primal,
+            primal - gap,
+            gap,
+            self.state.updates / self.length,
+            self.seconds,
+            "",
+            repr(self.solver),
         )
         metrics = {name: float(f(w, b)) for name, f in self.metrics.items()}
         counts = (certificate.epochs, self.state.updates, self.state.examples)
-        self.last = Record(*counts, self.seconds, self.cpu_seconds, certificate, w, b, alpha, metrics)
+        self.last = Record(
+            *counts, self.seconds, self.cpu_seconds, certificate, w, b, alpha, metrics
+        )
         if self.best is None or gap < self.best.gap:
             self.best = self.last
         if not resumed:
@@ -359,7 +381,7 @@ class _Run:
         return length * (epoch + (1 if record == "epoch" else self._epochs_until_worthwhile(epoch)))
 
     def _epochs_until_worthwhile(self, epoch: int) -> int:
-        """Extrapolate the last two gaps to the target; look back at least every quarter of a run."""
+        """Extrapolate the last two gaps to the target; wait for a quarter of the run at most."""
         rows, target = self.history.rows, self.tol * abs(self.last.certificate.primal)
         if len(rows) < 2 or target <= 0:
             return 1 + epoch // 4
@@ -395,7 +417,9 @@ class _Run:
 
 
 @contextlib.contextmanager
-def _interruptible(event: threading.Event) -> Iterator[Callable[[], contextlib.AbstractContextManager]]:
+def _interruptible(
+    event: threading.Event,
+) -> Iterator[Callable[[], contextlib.AbstractContextManager]]:
     """Hold Ctrl-C back while a state is being changed: it sets `event`, the updates end early.
 
     Yields a context manager for those moments.  Elsewhere, and at the second Ctrl-C,
@@ -442,7 +466,11 @@ def _check_budgets(
     if max_seconds is not None and not max_seconds > 0:
         raise ValueError(f"max_seconds must be positive, got {max_seconds!r}")
     number = isinstance(record, (int, float)) and not isinstance(record, bool)
-    valid = record >= 1 and (isinstance(record, int) or record > 1) if number else record in ("auto", "epoch")
+    valid = (
+        record >= 1 and (isinstance(record, int) or record > 1)
+        if number
+        else record in ("auto", "epoch")
+    )
     if not valid:
         raise ValueError(
             f"record must be 'auto', 'epoch', a number of updates (int >= 1) or a ratio "
@@ -458,10 +486,15 @@ def _as_seed(random_state: Any) -> int:
         return int(random_state.integers(2**63))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
+    if (
+        isinstance(random_state, (int, np.integer))
+        and not isinstance(random_state, bool)
+        and random_state >= 0
+    ):
         return int(random_state)
     raise ValueError(
-        f"random_state must be None, an integer >= 0, a Generator or a RandomState, got {random_state!r}"
+        f"random_state must be None, an integer >= 0, a Generator or a RandomState, "
+        f"got {random_state!r}"
     )
 
 

@@ -8,6 +8,7 @@ regularized loss minimization", JMLR 14, 2013; its proximal form for the elastic
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
 import numpy as np
 
 from zerogap._jit import kernel, prefetch
@@ -35,7 +36,7 @@ def _sdca_steps(problem, order, alpha, u, bias, rho, trace, age):
     averaging = len(trace) > 0
     last = len(order) - 1
     for k in range(len(order)):
-        # Random order defeats the processor's own guesses; told ahead, it hides the memory's latency.
+        # Random order defeats the processor's own guesses; told ahead, it hides memory's latency
         soon = order[min(k + 2 * _AHEAD, last)]
         rows.hint(soon)
         prefetch(alpha, soon)
@@ -238,4 +239,3 @@ class SDCA(Solver):
             raise ValueError(f"SDCA: t0 must be a number of updates >= 0, got {self.t0!r}")
         if self.start == "sgd" and isinstance(problem.penalty, ElasticNet):
             raise ValueError("SDCA: start='sgd' is defined for the L2 penalty only, use l1_ratio=0")
-

@@ -72,7 +72,7 @@ def path(
     --------
     >>> import zerogap as zg
     >>> X, y, beta = zg.datasets.make_simulated(n_samples=100, random_state=0)
-    >>> path = zg.path(X, y, [1e-3, 1e-2, 1e-1], random_state=0)
+    >>> path = zg.path(X, y, [1e-3, 1e-2, 1e-1], loss="logistic", random_state=0)
     >>> path.coefs.shape, max(c.relative_gap for c in path.certificates) <= 1e-3
     ((3, 10), True)
     """

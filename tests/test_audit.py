@@ -1,0 +1,204 @@
+"""Audits tell the truth about other people's models."""
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import (
+    Lasso,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+    SGDClassifier,
+    SGDRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC, LinearSVR
+
+import zerogap as zg
+from problems import make_data
+
+rng = np.random.default_rng(0)
+X, y = make_data("hinge", n=300, d=8)
+XR, YR = make_data("squared", n=300, d=8)
+XM = rng.standard_normal((240, 6))
+YM = np.argmax(XM[:, :3] + 0.7 * rng.standard_normal((240, 3)), axis=1)
+WEIGHTS = rng.integers(1, 4, 300).astype(float)
+
+# Models trained to the optimum: the audit finds nothing only if it has the right convention.
+OPTIMAL = [
+    (LinearSVC(loss="hinge", C=0.7, tol=1e-11, max_iter=10**7), X, y),
+    (LinearSVC(C=0.7, tol=1e-11, max_iter=10**7, intercept_scaling=3.0), X, y),
+    (LinearSVC(C=0.7, tol=1e-11, max_iter=10**7, class_weight="balanced"), XM, YM),
+    (LogisticRegression(C=0.5, tol=1e-11, max_iter=10**6, solver="liblinear"), X, y),
+    (LinearSVC(C=2.0, tol=1e-11, max_iter=10**7, fit_intercept=False), sparse.csr_matrix(X), y),
+    (LogisticRegression(C=0.3, tol=1e-11, max_iter=10**6), X, y),
+    (LogisticRegression(C=0.3, tol=1e-11, max_iter=10**6, class_weight={-1: 3, 1: 1}), X, y),
+    (LogisticRegression(C=0.3, tol=1e-11, max_iter=10**6, solver="liblinear"), X, y),
+    (LogisticRegression(C=0.3, tol=1e-11, max_iter=10**6, solver="saga", l1_ratio=0.4), X, y),
+    (Ridge(alpha=2.5), XR, YR),
+    (Ridge(alpha=2.5, fit_intercept=False), sparse.csr_matrix(XR), YR),
+    (RidgeClassifier(alpha=0.5), XM, YM),
+    (LinearSVR(C=0.8, epsilon=0.15, tol=1e-11, max_iter=10**7), XR, YR),
+    (
+        zg.LinearClassifier("smooth-hinge", lam=0.02, tol=1e-11, max_epochs=10**5, random_state=0),
+        X,
+        y,
+    ),
+    (
+        zg.LinearClassifier(
+            "logistic", class_weight="balanced", l1_ratio=0.3, tol=1e-11, random_state=0
+        ),
+        XM,
+        YM,
+    ),
+    (zg.LinearRegressor("huber", tol=1e-11, random_state=0), XR, YR),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "A", "b"), OPTIMAL, ids=lambda v: repr(v)[:60] if hasattr(v, "fit") else ""
+)
+def test_optimal_models_are_found_optimal(model, A, b):
+    audit = zg.certify(model.fit(A, b), A, b, effort=20_000)
+    assert audit.relative_gap <= 1e-6
+    assert audit.at_least <= audit.gap
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearSVC(C=0.7, tol=1e-11, max_iter=10**7),
+        Ridge(),
+        RidgeClassifier(),
+        LogisticRegression(tol=1e-11, max_iter=10**6),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_sample_weights_belong_to_the_problem(model, class_weight):
+    if hasattr(model, "class_weight"):
+        model = clone(model).set_params(class_weight=class_weight)
+    model.fit(X, y, WEIGHTS)
+    assert zg.certify(model, X, y, sample_weight=WEIGHTS, effort=20_000).relative_gap <= 1e-6
+    assert zg.certify(model, X, y, effort=20_000).at_least > 1e-8
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log_loss"])
+@pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
+def test_sgd_classifier(loss, penalty):
+    model = SGDClassifier(
+        loss, penalty=penalty, alpha=0.01, random_state=0, max_iter=20, tol=None
+    ).fit(X, y)
+    audit = zg.certify(model, X, y, effort=5000)
+    assert 0 < audit.at_least <= audit.gap <= 1.11 * audit.at_least
+    manual = zg.Problem(
+        X,
+        y,
+        {"log_loss": "logistic"}.get(loss, loss.replace("_", "-")),
+        0.01,
+        None,
+        True,
+        0.15 if penalty == "elasticnet" else 0.0,
+    )
+    assert audit.primal == pytest.approx(manual.primal(model.coef_[0], model.intercept_[0]))
+
+
+@pytest.mark.parametrize(
+    ("loss", "ours"),
+    [
+        ("squared_error", zg.Squared()),
+        ("huber", zg.Huber(0.1)),
+        ("epsilon_insensitive", zg.EpsilonInsensitive(0.1)),
+    ],
+)
+def test_sgd_regressor(loss, ours):
+    model = SGDRegressor(loss, alpha=0.01, random_state=0).fit(XR, YR, sample_weight=WEIGHTS)
+    audit = zg.certify(model, XR, YR, sample_weight=WEIGHTS, effort=5000)
+    manual = zg.Problem(XR, YR, ours, 0.01 * 300 / WEIGHTS.sum(), WEIGHTS, True)
+    assert audit.primal == pytest.approx(manual.primal(model.coef_, model.intercept_[0]))
+    assert audit.gap <= 1.11 * audit.at_least
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_true_distance_of_a_svm_that_did_not_converge(loss):
+    """The audit's distance is within 10 % of the true one, found by a far tighter solve."""
+    hard = X * np.logspace(0, 1, 8)
+    model = LinearSVC(loss=loss, C=1.0, max_iter=2, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(hard, y)
+    audit = zg.certify(model, hard, y, effort=20_000)
+    augmented = np.hstack([hard, np.ones((300, 1))])
+    problem = zg.Problem(augmented, y, loss.replace("_", "-"), 1 / 300)
+    truth = zg.solve(problem, zg.SDCA(), tol=1e-5, max_epochs=200_000, random_state=1)
+    primal = problem.primal(np.append(model.coef_, model.intercept_))
+    low, high = primal - truth.certificate.primal, primal - truth.certificate.dual
+    assert audit.primal == pytest.approx(primal)
+    assert low <= audit.gap <= 1.1 * high
+    assert audit.at_least <= high
+    assert audit.stop_reason == "bound is tight"
+
+
+def test_effort_only_tightens():
+    model = SGDClassifier(random_state=0, max_iter=5, tol=None).fit(X, y)
+    gaps = [zg.certify(model, X, y, effort=effort).gap for effort in (0, 3, 30, 3000)]
+    assert all(a >= b for a, b in pairwise(gaps))
+
+
+def test_own_models_bring_their_dual():
+    clf = zg.LinearClassifier("logistic", tol=1e-5, random_state=0).fit(XM, YM)
+    audit = zg.certify(clf, XM, YM, effort=0)
+    assert audit.gap == pytest.approx(clf.certificate_.gap, rel=1e-3)
+
+
+def test_pipelines_and_unknown_models():
+    pipeline = make_pipeline(StandardScaler(), Ridge()).fit(XR, YR)
+    assert zg.certify(pipeline, XR, YR).relative_gap < 1e-9
+    lasso = Lasso(alpha=0.1).fit(XR, YR)
+    with pytest.raises(ValueError, match="no convention is known for Lasso: give loss= and lam="):
+        zg.certify(lasso, XR, YR)
+    assert zg.certify(lasso, XR, YR, loss="squared", lam=0.1).at_least > 0
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (LinearSVC(penalty="l1", dual=False), "l1 penalty cannot be certified"),
+        (LinearSVC(multi_class="crammer_singer"), "crammer_singer"),
+        (SGDClassifier("modified_huber"), "modified_huber"),
+        (SGDClassifier(penalty="l1"), "penalty='l1'"),
+        (Ridge(alpha=0.0), "alpha=0.0"),
+        (Ridge(positive=True), "positive=True"),
+        (LogisticRegression(C=np.inf), "no L2 penalty"),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_certified_is_refused(model, message):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        zg.certify(model, X, y)
+
+
+def test_misuse_is_refused():
+    with pytest.raises(ValueError, match="has no coef_: fit it first"):
+        zg.certify(Ridge(), X, y)
+    with pytest.raises(ValueError, match="softmax"):
+        zg.certify(LogisticRegression().fit(XM, YM), XM, YM)
+    with pytest.raises(ValueError, match="labels that the model was not trained on"):
+        zg.certify(LinearSVC().fit(X, y), X, y + 5)
+    with pytest.raises(ValueError, match="effort must be"):
+        zg.certify(Ridge().fit(X, y), X, y, effort=-1)
+    with pytest.raises(ValueError, match="no convention is known for SVC"):
+        zg.certify(SVC(kernel="linear").fit(X, y), X, y)
+
+
+def test_audit_reads_well():
+    audit = zg.certify(SGDClassifier(random_state=0).fit(X, y), X, y)
+    assert "above the optimum" in str(audit)

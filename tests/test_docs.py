@@ -1,0 +1,59 @@
+"""Examples in the documentation run, and public names are documented."""
+
+import doctest
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zerogap
+
+ROOT = Path(__file__).parents[1]
+MODULES = [
+    "zerogap",
+    *sorted({f"zerogap.{name}" for name in zerogap._MODULES.values()}),
+    "zerogap.datasets",
+]
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_docstring_examples(module):
+    outcome = doctest.testmod(importlib.import_module(module), optionflags=OPTIONS)
+    assert outcome.failed == 0
+
+
+@pytest.mark.parametrize("name", sorted(zerogap._MODULES))
+def test_public_names_are_documented(name):
+    thing = getattr(zerogap, name)
+    assert inspect.getdoc(thing)
+    if inspect.isfunction(thing) or name in (
+        "LinearClassifier",
+        "LinearRegressor",
+        "Problem",
+        "SDCA",
+    ):
+        assert ">>>" in inspect.getdoc(thing), "an example that runs"
+        parameters = set(inspect.signature(thing).parameters)
+        described = set(re.findall(r"[A-Za-z_0-9]+", inspect.getdoc(thing).split("Examples")[0]))
+        assert parameters <= described
+
+
+def test_dir_lists_the_public_names():
+    assert set(zerogap.__all__) == set(dir(zerogap))
+    with pytest.raises(AttributeError, match="no attribute 'LinearSVM'"):
+        zerogap.LinearSVM  # noqa: B018
+
+
+def test_simulated_data():
+    X, y, beta = zerogap.datasets.make_simulated(2000, random_state=0)
+    assert X.shape == (2000, 10)
+    assert set(y) == {-1.0, 1.0}
+    agreement = np.mean(np.sign(X @ beta) == y)
+    expected = 1 - np.arctan(1 / np.linalg.norm(beta)) / np.pi  # the angle that the noise adds
+    assert agreement == pytest.approx(expected, abs=0.03)
+    noiseless = zerogap.datasets.make_simulated(200, noise=0.0, random_state=0)
+    assert np.all(np.sign(noiseless.X @ noiseless.beta) == noiseless.y)

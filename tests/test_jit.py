@@ -1,0 +1,190 @@
+"""The bridge to Numba: cached across processes, aware of edits, equal to pure Python."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zerogap as zg
+from problems import make_problem
+from zerogap._jit import Struct, kernel
+from zerogap.losses import LOSSES
+
+TESTS = str(Path(__file__).parent)
+
+
+def run(code, cache, **environment):
+    """Run Python code in a process of its own and return the JSON it prints last."""
+    variables = {**os.environ, "PYTHONPATH": TESTS, "NUMBA_CACHE_DIR": str(cache), **environment}
+    code = textwrap.dedent(code)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+FIT = """
+    import json, numpy as np, zerogap as zg
+    from problems import make_problem
+    zg.solve(make_problem("hinge", "csr"), zg.SDCA(), random_state=0)
+    import zerogap.problem, zerogap.rows, zerogap.solvers.sdca
+    kernels = [k for m in (zerogap.problem, zerogap.rows, zerogap.solvers.sdca)
+               for k in vars(m).values() if hasattr(k, "stats")]
+    print(json.dumps([sum(sum(k.stats.cache_misses.values()) for k in kernels),
+                      sum(sum(k.stats.cache_hits.values()) for k in kernels)]))
+"""
+
+
+def test_second_process_compiles_nothing(tmp_path):
+    misses, _ = run(FIT, tmp_path)
+    assert misses > 0
+    misses, hits = run(FIT, tmp_path)
+    assert misses == 0
+    assert hits > 0
+
+
+def test_import_brings_neither_numba_nor_scikit_learn(tmp_path):
+    heavy = run(
+        """
+        import sys, json, zerogap
+        heavy = {"numba", "sklearn", "scipy", "pandas", "numpy"}
+        print(json.dumps(sorted(heavy & set(sys.modules))))
+        """,
+        tmp_path,
+    )
+    assert heavy == []
+
+
+PURE = """
+    import json, numpy as np, zerogap as zg
+    from problems import make_problem
+    from zerogap.losses import LOSSES
+    answers = {}
+    for loss in LOSSES:
+        for storage in ("dense", "csr"):
+            for l1_ratio in (0.0, 0.3):
+                p = make_problem(loss, storage, np.float32, True, True, l1_ratio, n=20, d=4)
+                r = zg.solve(p, zg.SDCA(), tol=0.0, max_epochs=4, random_state=0)
+                numbers = [*r.w, r.b, r.certificate.primal, r.certificate.gap]
+                answers[f"{loss} {storage} {l1_ratio}"] = numbers
+    print(json.dumps(answers))
+"""
+
+
+def test_compiled_equals_pure_python(tmp_path):
+    python = run(PURE, tmp_path, NUMBA_DISABLE_JIT="1")
+    for loss in LOSSES:
+        for storage in ("dense", "csr"):
+            for l1_ratio in (0.0, 0.3):
+                p = make_problem(loss, storage, np.float32, True, True, l1_ratio, n=20, d=4)
+                r = zg.solve(p, zg.SDCA(), tol=0.0, max_epochs=4, random_state=0)
+                compiled = [*r.w, r.b, r.certificate.primal, r.certificate.gap]
+                np.testing.assert_allclose(
+                    compiled, python[f"{loss} {storage} {l1_ratio}"], rtol=1e-9, atol=1e-11
+                )
+
+
+OWN_LOSS = """
+from dataclasses import dataclass
+import zerogap as zg
+
+@dataclass(frozen=True)
+class Scaled(zg.Squared):
+    def value(self, z, y):
+        return FACTOR * 0.5 * (z - y) * (z - y)
+"""
+USE_OWN_LOSS = """
+    import json, sys
+    sys.path.insert(0, {folder!r})
+    from own import Scaled
+    import zerogap as zg
+    print(json.dumps(zg.Problem([[1.0]], [2.0], Scaled(), lam=1.0).primal([0.0])))
+"""
+
+
+def test_edited_loss_is_recompiled(tmp_path):
+    folder, cache = tmp_path / "code", tmp_path / "cache"
+    folder.mkdir()
+    code = USE_OWN_LOSS.format(folder=str(folder))
+    for factor in ("1.0", "50.0"):
+        (folder / "own.py").write_text(OWN_LOSS.replace("FACTOR", factor))
+        assert run(code, cache, PYTHONDONTWRITEBYTECODE="1") == 2.0 * float(factor)
+
+
+def test_another_script_s_loss_in_the_cache_disturbs_nobody(tmp_path):
+    """The index of a cached kernel names the classes of all its users, importable or not."""
+    folder, cache = tmp_path / "code", tmp_path / "cache"
+    folder.mkdir()
+    (folder / "own.py").write_text(OWN_LOSS.replace("FACTOR", "3.0"))
+    run(USE_OWN_LOSS.format(folder=str(folder)), cache)
+    plain = """
+        import json, zerogap as zg
+        print(json.dumps(zg.Problem([[1.0]], [2.0], "squared").primal([0.0])))
+    """
+    assert run(plain, cache) == 2.0
+    assert run(plain, cache) == 2.0
+    assert run(USE_OWN_LOSS.format(folder=str(folder)), cache) == 6.0
+
+
+def test_unwritable_cache_still_fits(tmp_path):
+    result = run(
+        """
+        import json, zerogap as zg
+        print(json.dumps(zg.Problem([[1.0]], [2.0], "squared").primal([0.0])))
+        """,
+        tmp_path,
+        ZEROGAP_NUMBA_CACHE="0",
+    )
+    assert result == 2.0
+    assert not list(tmp_path.rglob("*.nbi"))
+
+
+def test_read_only_input_compiles_nothing_new():
+    from zerogap.problem import _add_rows
+
+    problem = make_problem("hinge")
+    problem.weights(np.ones(40))
+    compiled = len(_add_rows.signatures)
+    X = problem.rows.X.copy()
+    X.flags.writeable = False
+    zg.Problem(X, problem.y, "hinge").weights(np.ones(40))
+    assert len(_add_rows.signatures) == compiled
+
+
+@dataclass(frozen=True)
+class Line(Struct):
+    slope: float
+    offset: float
+
+    def at(self, x):
+        return self.slope * x + self.offset
+
+
+@kernel
+def _evaluate(line, x):
+    return line.at(x) + line.offset
+
+
+def test_struct_works_in_python_and_in_kernels():
+    line = Line(2.0, 1.0)
+    assert line.at(3.0) == 7.0
+    assert _evaluate(line, 3.0) == 8.0
+
+
+def test_a_name_has_one_meaning():
+    @dataclass(frozen=True)
+    class Clash(Struct):
+        dual_step: float = 1.0
+
+    LOSSES["hinge"]()._numba_type_  # noqa: B018
+    with pytest.raises(
+        TypeError, match=r"Clash.dual_step is a field, but elsewhere .* is a method"
+    ):
+        Clash()._numba_type_  # noqa: B018

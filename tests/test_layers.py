@@ -1,0 +1,56 @@
+"""Imports point downwards only."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import zerogap
+
+PACKAGE = Path(zerogap.__file__).parent
+LAYERS = [
+    ["_jit"],
+    ["losses", "penalties", "rows"],
+    ["problem"],
+    ["history"],
+    ["progress", "checkpoint"],
+    ["solvers"],
+    ["estimators", "paths"],
+    ["audit"],
+]
+FREE = ["datasets"]  # import nothing of ours
+
+
+def level(module):
+    return next((k for k, names in enumerate(LAYERS) if module in names), None)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE))
+)
+def test_imports_point_downwards(path):
+    module = path.relative_to(PACKAGE).with_suffix("").parts[0]
+    if module == "__init__":
+        return
+    assert level(module) is not None or module in FREE, f"{module} has no layer"
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        names = [node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+        for name in names:
+            if name and name.startswith("zerogap"):
+                parts = name.split(".")
+                used = parts[1] if len(parts) > 1 else node.names[0].name
+                same = used == module
+                assert same or (module not in FREE and level(used) < level(module)), (
+                    f"{module} imports {used}"
+                )
+
+
+def test_only_one_file_knows_numba():
+    users = {
+        p.name
+        for p in PACKAGE.rglob("*.py")
+        if "import numba" in p.read_text() or "from numba" in p.read_text()
+    }
+    assert users == {"_jit.py"}
