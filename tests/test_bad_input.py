@@ -24,8 +24,7 @@ N, D, LAM, TOL, AT = 40, 3, 0.05, 1e-8, 5  # AT: the row that is made bad
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, D)).astype(np.float32).astype(np.float64)  # exact in both types
 VALUES = X @ [1.0, -2.0, 0.5] + 0.4 + RNG.standard_normal(N)
-LABELS = np.where(VALUES > 0.2, 1, -1)
-WEIGHTS = RNG.integers(1, 4, N).astype(float)
+LABELS, WEIGHTS = np.where(VALUES > 0.2, 1, -1), RNG.integers(1, 4, N).astype(float)
 CSR = ("data", "indices", "indptr")
 KINDS = {"dense": np.array, "csr": sparse.csr_array}
 FORMS = {f"{k}{b}": partial(KINDS[k], dtype=f"f{b // 8}") for k in KINDS for b in (32, 64)}
@@ -60,7 +59,6 @@ def changed(values, value, at=AT):
 
 
 def csr(form="csr64", **arrays):
-    """X as CSR, with some of its arrays replaced."""
     matrix = FORMS[form](X)
     for name, array in arrays.items():
         setattr(matrix, name, array)
@@ -85,8 +83,7 @@ def certified(model, X, y, w=None, tol=TOL):
     assert not model.fit_intercept or abs(share @ alpha) <= 1e-12 * (share @ abs(alpha))
     value, bound = MATHS[model.loss]
     primal = share @ value(X @ coef + model.intercept_, y) + lam / 2 * (coef @ coef.astype(X.dtype))
-    u = X.T @ (share * alpha) / lam
-    dual = share @ bound(alpha, y) - lam / 2 * (u @ u)
+    dual = share @ bound(alpha, y) - lam / 2 * ((X.T @ (share * alpha) / lam) ** 2).sum()
     found = model.certificate_
     assert max(abs(found.primal - primal), abs(found.gap - (primal - dual))) <= 1e-10 * abs(primal)
     assert tol is None or found.gap <= tol * abs(primal)
@@ -98,10 +95,9 @@ def same_bits(one, two):
     np.testing.assert_array_equal(one.intercept_, two.intercept_)
 
 
-def same_to_the_gap(one, two, lam, other_lam=None):
+def same_to_the_gap(one, two, lam, other):
     """Each is within sqrt(2 gap / lam) of the common optimum, by strong convexity."""
-    pairs = (one, lam), (two, other_lam or lam)
-    radius = sum(np.sqrt(2 * model.certificate_.gap / lam) for model, lam in pairs)
+    radius = sum(np.sqrt(2 * m.certificate_.gap / k) for m, k in ((one, lam), (two, other)))
     assert radius < 1e-2  # or the comparison would say little
     assert np.linalg.norm(one.coef_ - two.coef_) <= radius + 1e-12
 
@@ -110,7 +106,8 @@ def refusals():
     """Yield case, what the message says, and what differs from a good fit (y as a function)."""
     for name, form in FORMS.items():
         for value, kind in ((np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")):
-            case, bad = "03" if "csr" in name else "0102", changed(X, value, (AT, 1))
+            case = "03" if "csr" in name else "01" if kind == "NaN" else "02"
+            bad = changed(X, value, (AT, 1))
             match = f"X contains {kind} at row {AT}, column 1"
             yield f"{case}-{value}-{name}", match, {"X": form(bad)}
         bad = changed(bad, np.inf, (AT + 1, 0))  # and a second one of the other sign
@@ -139,10 +136,10 @@ def refusals():
     yield "17-masked-y", "y .*masked", {"y": lambda y: np.ma.array(y, mask=masked)}
     yield "17-masked-w", "sample_weight .*masked", {"w": np.ma.array(WEIGHTS, mask=masked)}
     for dtype in ("Float64", "Int64", "boolean"):
-        frame = pd.DataFrame(X > 0).astype(dtype).mask(X == X[AT, 1])
+        frame = pd.DataFrame(X > 0).astype(dtype).mask(X[AT, 1] == X)
         yield f"17-X-{dtype}", f"X contains NaN at row {AT}, column 1", {"X": frame}
-    missing = {"y": lambda y: pd.Series(np.round(y)).astype("Int64").where(~masked)}
-    yield "17-y-Int64", "y contains NaN", missing
+    series = lambda y: pd.Series(y.round(), dtype="Int64").mask(masked)  # noqa: E731
+    yield "17-y-Int64", "y contains NaN", {"y": series}
     for value in (-1.0, np.nan, np.inf, -np.inf):
         match = f"sample_weight.* position {AT}"
         yield f"{19 if value == -1 else 20}-{value}", match, {"w": changed(WEIGHTS, value)}
@@ -354,7 +351,7 @@ def test_cases_11_23_44_weights_are_counts(loss, form):
         weighted = clone(model).fit(stacked, y[:, None], counts)
     copies = FORMS[form](np.repeat(np.vstack([X, X]), counts, axis=0)), np.repeat(y, counts)
     certified(model.fit(*copies), *copies)
-    same_to_the_gap(certified(weighted, stacked, y, counts), model, 1 / counts.sum())
+    same_to_the_gap(certified(weighted, stacked, y, counts), model, *[1 / counts.sum()] * 2)
 
 
 @every_model
@@ -371,9 +368,7 @@ def test_case_15_float32_has_the_gap_of_float64(loss, storage, scale):
 @pytest.mark.parametrize("value", [10**9, -(10**8)])
 def test_case_31_row_index_out_of_range(value):
     """In a process of its own: SciPy's conversion to CSR follows a wrong index out of bounds."""
-    code = (
-        "import numpy as np, scipy.sparse, zerogap as zg; X = scipy.sparse.coo_array(np.eye(40)); "
-    )
+    code = "import numpy as np, scipy.sparse as sp, zerogap as zg; X = sp.coo_array(np.eye(40)); "
     code += f"X.row[3] = {value}; zg.LinearRegressor().fit(X, np.ones(40))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "ValueError" in done.stderr, (done.returncode, done.stderr)

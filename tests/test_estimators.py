@@ -261,14 +261,6 @@ def test_ctrl_c_during_one_against_rest_keeps_all_classes(jobs):
     assert set(clf.predict(X)) <= {0, 1, 2, 3}
 
 
-def test_a_regression_loss_may_classify():
-    X, y = make_data("hinge")
-    clf = zg.LinearClassifier(zg.Squared(), random_state=0).fit(X, y)
-    assert clf.score(X, y) > 0.8
-    with pytest.raises(ValueError, match="needs targets -1 and \\+1"):
-        zg.LinearRegressor(zg.Hinge()).fit(*make_data("squared"))
-
-
 def test_sparse_and_dense_agree():
     X, y = make_data("logistic")
     dense = zg.LinearClassifier("logistic", random_state=0).fit(X, y)

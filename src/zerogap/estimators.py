@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 import warnings
 from collections.abc import Callable
@@ -19,10 +20,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from zerogap.losses import LOSSES, Loss, as_loss
-from zerogap.problem import Certificate, Problem
+from zerogap.problem import Certificate, Problem, check_weights
 from zerogap.rows import CSRRows, DenseRows, as_rows
 from zerogap.solvers import Result, as_solver, solve
 from zerogap.solvers.base import _as_seed, free_memory
@@ -65,6 +66,22 @@ def _with_shared_parameters(cls: type) -> type:
             "    SHARED PARAMETERS\n", _SHARED_PARAMETERS.lstrip("\n")
         )
     return cls
+
+
+def _all_or_nothing(fit: Callable) -> Callable:
+    """Make a refused fit leave the estimator as it was."""
+
+    @functools.wraps(fit)
+    def wrapped(self, *args, **kwargs):
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except (ValueError, TypeError):
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return wrapped
 
 
 class _LinearModel(BaseEstimator):
@@ -129,11 +146,24 @@ class _LinearModel(BaseEstimator):
             raise ValueError(
                 f"unknown loss {self.loss!r} for {self._task}: choose {', '.join(names)}"
             )
-        return as_loss(self.loss)
+        loss = as_loss(self.loss)
+        if loss.task != self._task:
+            raise ValueError(f"{loss} is a loss for {loss.task}: choose {', '.join(names)}")
+        return loss
 
     def _check_parameters(self) -> None:
         _check_number("tol", self.tol, Real, 0)
         _check_number("max_epochs", self.max_epochs, Integral, 1)
+        _check_number("l1_ratio", self.l1_ratio, Real, 0)
+        if self.max_seconds is not None:
+            _check_number("max_seconds", self.max_seconds, Real, 0)
+        for name in ("fit_intercept", "warm_start"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if self.n_jobs is not None and not isinstance(self.n_jobs, Integral):
+            raise ValueError(f"n_jobs must be an integer or None, got {self.n_jobs!r}")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback must be callable or None, got {self.callback!r}")
         if self.device != "cpu":
             raise ValueError(f"device must be 'cpu' in this version, got {self.device!r}")
 
@@ -147,12 +177,12 @@ class _LinearModel(BaseEstimator):
         }
         if y is _NO_TARGETS:
             return as_rows(validate_data(self, X, reset=False, **common))
-        y = _refuse_unsortable(y)
+        _refuse_targets(y)
         X, y = validate_data(self, X, y, y_numeric=self._task == "regression", **common)
         return as_rows(X), y
 
     def _scores(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         return self._rows(X).product(np.atleast_2d(self.coef_)) + self.intercept_
 
     def _starts(self, count: int, shape: tuple[int, int]) -> list[Any]:
@@ -259,6 +289,7 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
         self.verbose = verbose
         self.callback = callback
 
+    @_all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -279,11 +310,14 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
         """
         X, y = self._rows(X, y)
         check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, y, dtype=np.float64)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(np.unique(codes[weights > 0])) < 2:
-            seen = "class" if len(classes) < 2 else "class with positive weight"
-            raise ValueError(f"a classifier needs at least two classes, but y has only one {seen}")
+        weights = _sample_weights(sample_weight, len(y))
+        classes = np.unique(y[weights > 0])  # rows without weight are as good as absent
+        if len(classes) < 2:
+            raise ValueError(
+                f"a classifier needs at least two classes, but y has only one class, {classes[0]!r}"
+                + (" among rows with positive weight" if len(np.unique(y)) > 1 else "")
+            )
+        codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
         if self.class_weight is not None:
             weights = weights * class_factors(self.class_weight, classes, codes, weights)[codes]
         targets = _signs(codes, len(classes), X.shape)
@@ -397,6 +431,7 @@ class LinearRegressor(RegressorMixin, _LinearModel):
         self.verbose = verbose
         self.callback = callback
 
+    @_all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -416,7 +451,7 @@ class LinearRegressor(RegressorMixin, _LinearModel):
             model so far is in the attributes.
         """
         X, y = self._rows(X, y)
-        weights = _check_sample_weight(sample_weight, y, dtype=np.float64)
+        weights = _sample_weights(sample_weight, len(y))
         self._publish(self._solve(X, y[None, :], weights))
         self.coef_, self.dual_coef_ = self.coef_[0], self.dual_coef_[0]
         self.intercept_ = float(self.intercept_[0])
@@ -425,6 +460,14 @@ class LinearRegressor(RegressorMixin, _LinearModel):
     def predict(self, X: Any) -> np.ndarray:
         """Return x.w + b for each row."""
         return self._scores(X).ravel()
+
+
+def _sample_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Return one weight per row: ones, a number for all, or what was given, checked."""
+    if sample_weight is None or isinstance(sample_weight, Real):
+        sample_weight = np.full(n, 1.0 if sample_weight is None else float(sample_weight))
+    check_weights(sample_weight, n)
+    return np.asarray(sample_weight, dtype=np.float64)
 
 
 def _signs(codes: np.ndarray, n_classes: int, shape: tuple[int, int]) -> np.ndarray:
@@ -487,22 +530,39 @@ def _check_number(name: str, value: Any, kind: Any, least: float) -> None:
 
 
 def _refuse_type(X: Any) -> None:
-    """Refuse what scikit-learn's validation would convert without a word."""
+    """Refuse what scikit-learn's validation would convert to numbers without a word."""
     if np.ma.isMaskedArray(X):
         raise ValueError("X is a masked array: fill or drop the masked entries first")
-    dtype = getattr(X, "dtype", None)
+    values = X if sparse.issparse(X) or isinstance(X, np.ndarray) else _frame_values(X)
+    dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and (dtype.kind in "USMmV" or dtype.type is np.longdouble):
         raise ValueError(f"X has type {dtype}, which is not a real number of at most 64 bits")
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+        for place, value in np.ndenumerate(values):
+            if isinstance(value, str | bytes):
+                raise ValueError(f"X holds text, {value!r} at {place}: encode it as numbers first")
 
 
-def _refuse_unsortable(y: Any) -> Any:
-    """Refuse labels that have no order (None, mixed types), which NumPy reports as a TypeError."""
+def _frame_values(X: Any) -> Any:
+    """Return lists and frames as an array to look at; a frame of numbers need not be copied."""
+    numeric = all(getattr(dtype, "kind", "O") in "buif" for dtype in getattr(X, "dtypes", ["O"]))
+    return X if numeric else np.asarray(X)
+
+
+def _refuse_targets(y: Any) -> None:
+    """Refuse targets that have no order (None, mixed types) or are not finite, with their place."""
     if np.ma.isMaskedArray(y):
         raise ValueError("y is a masked array: fill or drop the masked entries first")
-    labels = y if sparse.issparse(y) or y is None else np.asarray(y)
-    if getattr(getattr(labels, "dtype", None), "kind", "") == "O":
+    if y is None or sparse.issparse(y):
+        return  # scikit-learn says what is wrong
+    mixed = isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1
+    labels = np.asarray(y, dtype=object) if mixed else np.asarray(y)
+    if labels.dtype.kind == "O":
         try:
             np.unique(labels)
         except TypeError:
             raise ValueError("y holds labels of mixed types or None: use one type") from None
-    return y
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        i = int(np.argmin(np.isfinite(labels.ravel())))
+        kind = "NaN" if np.isnan(labels.ravel()[i]) else "infinity"
+        raise ValueError(f"Input y contains {kind} at position {i}: drop the row")

@@ -18,6 +18,7 @@ from zerogap.rows import CSRRows, DenseRows, as_rows
 
 _IDENTITY = L2()  # its to_primal(u) is u: the plain dot product
 _GOOD_REASONS = ("converged", "bound is tight", "own dual point")
+_LARGEST_TARGET = 1e140
 _LARGEST = 1e290  # |x|^2 / lam beyond this would overflow inside a kernel
 
 
@@ -160,16 +161,16 @@ class Problem(Struct):
         loss = as_loss(loss)
         rows = as_rows(X)
         y = _check_targets(y, rows.shape[0], loss)
-        share, total = _check_weights(sample_weight, rows.shape[0])
+        share, total = check_weights(sample_weight, rows.shape[0])
         if fit_intercept and loss.task == "classification" and len(np.unique(y[share > 0])) < 2:
             raise ValueError(
                 "an intercept needs both targets -1 and +1: the rows hold one class only"
             )
         if lam is None:
             lam = 1.0 / total
-        elif not isinstance(lam, (int, float, np.number)) or isinstance(lam, bool) or not lam > 0:
-            raise ValueError(f"lam must be a positive number, got {lam!r}")
-        _check_scale(rows.sqnorms, float(lam))
+        elif not _is_positive(lam):
+            raise ValueError(f"lam must be a positive, finite number, got {lam!r}")
+        _check_scale(rows.sqnorms, float(lam), total)
         self._set(
             rows,
             y,
@@ -354,6 +355,8 @@ class Problem(Struct):
         self, w: np.ndarray, b: float, z: np.ndarray, alpha: np.ndarray
     ) -> tuple[float, float]:
         """Return P and P - D, the gap as a sum of Fenchel-Young terms, none of them negative."""
+        if not math.isfinite(z.sum() + b):  # weights or data are not finite: nothing is proved
+            return math.nan, math.inf
         u = self._dual_sum(alpha)
         data = (self.loss, self.y, self.share, alpha, z, b)
         blocks = [_excess(*data, *block) for block in self.rows.blocks()]
@@ -427,7 +430,8 @@ def _excess(loss, y, share, alpha, z, b, start, stop):
     for i in range(start, stop):
         if share[i] > 0.0:
             value += share[i] * loss.value(z[i] + b, y[i])
-            excess += share[i] * max(0.0, loss.excess(alpha[i], z[i] + b, y[i]))
+            term = loss.excess(alpha[i], z[i] + b, y[i])
+            excess += share[i] * term if not term < 0.0 else 0.0  # rounding; NaN must show
     return value, excess
 
 
@@ -488,6 +492,11 @@ def _penalty_slack(penalty, w, u):
     return total
 
 
+def _is_positive(value: Any) -> bool:
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    return number and not isinstance(value, bool) and 0 < value < math.inf
+
+
 def _check_vector(v: Any, size: int, name: str, what: str) -> np.ndarray:
     v = np.ascontiguousarray(v, dtype=np.float64)
     if v.shape != (size,):
@@ -518,15 +527,21 @@ def _check_targets(y: Any, n: int, loss: Loss) -> np.ndarray:
         raise ValueError(
             f"Input y contains {'NaN' if np.isnan(y[i]) else 'infinity'} at position {i}"
         )
+    if np.abs(y).max() > _LARGEST_TARGET:
+        i = int(np.argmax(np.abs(y)))
+        raise ValueError(f"y^2 overflows at position {i}: scale the targets")
     if loss.task == "classification" and not (valid := np.abs(y) == 1.0).all():
         i = int(np.argmin(valid))
         raise ValueError(f"{loss} needs targets -1 and +1, got {y[i]:g} at position {i}")
     return y
 
 
-def _check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float]:
+def check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float]:
+    """Return the weights divided by their sum, and the sum."""
     if sample_weight is None:
         return np.full(n, 1.0 / n), float(n)
+    if np.ma.isMaskedArray(sample_weight):
+        raise ValueError("sample_weight is a masked array: fill the masked entries first")
     s = np.asarray(sample_weight, dtype=np.float64)
     if s.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},) like y, got {s.shape}")
@@ -544,11 +559,12 @@ def _check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float]:
     return s / total, total
 
 
-def _check_scale(norms: np.ndarray, lam: float) -> None:
+def _check_scale(norms: np.ndarray, lam: float, total: float) -> None:
     i = int(np.argmax(norms))
     if not norms[i] < _LARGEST:
         raise ValueError(f"|x|^2 overflows at row {i}: scale the features, for example to [-1, 1]")
     if not norms[i] / lam < _LARGEST or not 1.0 / lam < _LARGEST:
         raise ValueError(
-            f"lam={lam:g} is too small for rows with |x|^2 = {norms[i]:g}: it overflows"
+            f"lam={lam:g} is too small for rows with |x|^2 = {norms[i]:g}: it overflows "
+            f"(by default lam is 1 / the sum of sample_weight, here 1 / {total:g})"
         )

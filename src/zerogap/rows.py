@@ -217,10 +217,12 @@ def _csr_rows(X: Any) -> CSRRows:
     _check_size(X.shape)
     dtype = _float_type(X.dtype)
     if X.format != "csr":
-        if hasattr(X, "check_format"):
-            X.check_format(full_check=True)
+        _check_coordinates(X)
         X = X.tocsr()
     _check_structure(X)
+    stored = X.indptr[-1]
+    parts = (X.data[:stored], X.indices[:stored], X.indptr)
+    X = sparse.csr_matrix(parts, shape=X.shape)  # without the flags of X, which may be stale
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -237,6 +239,21 @@ def _csr_rows(X: Any) -> CSRRows:
 
 def _native_index(a: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(a, dtype=np.int32 if a.dtype.itemsize <= 4 else np.int64)
+
+
+def _check_coordinates(X: Any) -> None:
+    """Refuse a matrix of another format that scipy would follow out of bounds on its way to CSR."""
+    if hasattr(X, "check_format"):
+        X.check_format(full_check=True)
+    if X.format == "coo" and X.nnz:
+        for axis, places in (("row", X.row), ("column", X.col)):
+            size = X.shape[axis == "column"]
+            if places.min() < 0 or places.max() >= size:
+                k = int(np.argmax((places < 0) | (places >= size)))
+                raise ValueError(
+                    f"X is not a valid COO matrix: entry {k} has {axis} index {places[k]}, "
+                    f"but there are {size} {axis}s"
+                )
 
 
 def _check_structure(X: Any) -> None:

@@ -297,8 +297,8 @@ class _Run:
             row = self.history.rows[-1]
             self.seconds, self.cpu_seconds = row["seconds"], row["cpu_seconds"]
             self.saved = (self.state.updates, time.monotonic())
-        self.solver._steps(self.problem, self.state, 0)  # compiles, outside the clock
         self.take_record(resumed=bool(self.history.rows))
+        self.solver._steps(self.problem, self.state, 0)  # compiles, outside the clock
 
     @property
     def identity(self) -> str:
@@ -364,10 +364,10 @@ class _Run:
         if progress is not None:
             progress.show(record)
         stopped = callback is not None and callback(record) is True
-        if record.gap <= self.tol * abs(record.certificate.primal):
-            return "converged"
         if not math.isfinite(record.certificate.primal):
             return "diverged"
+        if record.gap <= self.tol * abs(record.certificate.primal):
+            return "converged"
         return "callback" if stopped else limits.reached(self)
 
     def next_record(self, record: str | int | float) -> int:
@@ -408,7 +408,8 @@ class _Run:
     def result(self, reason: str, progress: Progress | None) -> Result:
         """Return the answer: the last one, or the best certified one if that was asked for."""
         chosen = self.last
-        if self.best is not None and (reason == "interrupted" or self.solver.output == "best"):
+        unplanned = reason in ("interrupted", "diverged")
+        if self.best is not None and (unplanned or self.solver.output == "best"):
             chosen = self.best
         certificate = dataclasses.replace(chosen.certificate, stop_reason=reason)
         if progress is not None:
