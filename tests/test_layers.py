@@ -9,14 +9,14 @@ import zerogap
 
 PACKAGE = Path(zerogap.__file__).parent
 LAYERS = [
-    ["_jit"],
+    ["_jit", "_params", "memory", "certificate"],
     ["losses", "penalties", "rows"],
+    ["checks"],
     ["problem"],
-    ["history"],
-    ["progress", "checkpoint"],
-    ["solvers"],
-    ["estimators", "paths"],
-    ["audit"],
+    ["history", "checkpoint"],
+    ["progress"],
+    ["solvers", "validation"],
+    ["estimators", "paths", "audit"],
 ]
 FREE = ["datasets"]  # import nothing of ours
 

@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from zerogap import datasets, losses, solvers
     from zerogap.audit import Audit, certify
+    from zerogap.certificate import Certificate
     from zerogap.estimators import LinearClassifier, LinearRegressor
     from zerogap.history import History
     from zerogap.losses import (
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
         SquaredHinge,
     )
     from zerogap.paths import Path, path
-    from zerogap.problem import Certificate, Problem
-    from zerogap.solvers.base import Result, Solver, solve
+    from zerogap.problem import Problem
+    from zerogap.solvers.base import Result, solve
+    from zerogap.solvers.protocol import Solver
     from zerogap.solvers.sdca import SDCA
 
 # Name -> module: nothing below is imported, and neither Numba nor scikit-learn, until it is used.
@@ -53,10 +55,10 @@ _MODULES = {
     "SquaredHinge": "losses",
     "Path": "paths",
     "path": "paths",
-    "Certificate": "problem",
+    "Certificate": "certificate",
     "Problem": "problem",
     "Result": "solvers.base",
-    "Solver": "solvers.base",
+    "Solver": "solvers.protocol",
     "solve": "solvers.base",
     "SDCA": "solvers.sdca",
 }

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import compute_class_weight
 
-from zerogap.estimators import class_factors
+from zerogap.certificate import Certificate
 from zerogap.history import Record
 from zerogap.losses import (
     EpsilonInsensitive,
@@ -25,10 +25,11 @@ from zerogap.losses import (
     SquaredHinge,
     as_loss,
 )
-from zerogap.problem import Certificate, Problem
+from zerogap.problem import Problem
 from zerogap.rows import DenseRows, as_rows
 from zerogap.solvers import SDCA, solve
-from zerogap.solvers.base import Answer
+from zerogap.solvers.protocol import Answer
+from zerogap.validation import class_factors
 
 _SKLEARN_BALANCES_WEIGHTS = "sample_weight" in inspect.signature(compute_class_weight).parameters
 

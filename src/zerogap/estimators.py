@@ -13,20 +13,27 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from zerogap.certificate import Certificate
+from zerogap.checks import as_seed
 from zerogap.losses import LOSSES, Loss, as_loss
-from zerogap.problem import Certificate, Problem, check_weights
+from zerogap.memory import free_memory
+from zerogap.problem import Problem
 from zerogap.rows import CSRRows, DenseRows, as_rows
 from zerogap.solvers import Result, as_solver, solve
-from zerogap.solvers.base import _as_seed, free_memory
+from zerogap.validation import (
+    check_number,
+    class_factors,
+    refuse_targets,
+    refuse_type,
+    sample_weights,
+)
 
 _NO_TARGETS = object()
 _SHARED_PARAMETERS = """
@@ -99,7 +106,7 @@ class _LinearModel(BaseEstimator):
             for y in targets
         ]
         starts = self._starts(len(problems), X.shape)
-        seeds = np.random.SeedSequence(_as_seed(self.random_state)).generate_state(len(problems))
+        seeds = np.random.SeedSequence(as_seed(self.random_state)).generate_state(len(problems))
         stop = threading.Event()
 
         def run(k: int) -> Result:
@@ -152,11 +159,11 @@ class _LinearModel(BaseEstimator):
         return loss
 
     def _check_parameters(self) -> None:
-        _check_number("tol", self.tol, Real, 0)
-        _check_number("max_epochs", self.max_epochs, Integral, 1)
-        _check_number("l1_ratio", self.l1_ratio, Real, 0)
+        check_number("tol", self.tol, Real, 0)
+        check_number("max_epochs", self.max_epochs, Integral, 1)
+        check_number("l1_ratio", self.l1_ratio, Real, 0)
         if self.max_seconds is not None:
-            _check_number("max_seconds", self.max_seconds, Real, 0)
+            check_number("max_seconds", self.max_seconds, Real, 0)
         for name in ("fit_intercept", "warm_start"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
@@ -169,7 +176,7 @@ class _LinearModel(BaseEstimator):
 
     def _rows(self, X: Any, y: Any = _NO_TARGETS) -> Any:
         """Validate X (and y, if this is a fit) by scikit-learn's rules and ours."""
-        _refuse_type(X)
+        refuse_type(X)
         common: dict[str, Any] = {
             "accept_sparse": True,
             "dtype": [np.float64, np.float32],
@@ -177,7 +184,7 @@ class _LinearModel(BaseEstimator):
         }
         if y is _NO_TARGETS:
             return as_rows(validate_data(self, X, reset=False, **common))
-        _refuse_targets(y)
+        refuse_targets(y)
         X, y = validate_data(self, X, y, y_numeric=self._task == "regression", **common)
         return as_rows(X), y
 
@@ -310,7 +317,7 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
         """
         X, y = self._rows(X, y)
         check_classification_targets(y)
-        weights = _sample_weights(sample_weight, len(y))
+        weights = sample_weights(sample_weight, len(y))
         classes = np.unique(y[weights > 0])  # rows without weight are as good as absent
         if len(classes) < 2:
             raise ValueError(
@@ -451,7 +458,7 @@ class LinearRegressor(RegressorMixin, _LinearModel):
             model so far is in the attributes.
         """
         X, y = self._rows(X, y)
-        weights = _sample_weights(sample_weight, len(y))
+        weights = sample_weights(sample_weight, len(y))
         self._publish(self._solve(X, y[None, :], weights))
         self.coef_, self.dual_coef_ = self.coef_[0], self.dual_coef_[0]
         self.intercept_ = float(self.intercept_[0])
@@ -460,14 +467,6 @@ class LinearRegressor(RegressorMixin, _LinearModel):
     def predict(self, X: Any) -> np.ndarray:
         """Return x.w + b for each row."""
         return self._scores(X).ravel()
-
-
-def _sample_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Return one weight per row: ones, a number for all, or what was given, checked."""
-    if sample_weight is None or isinstance(sample_weight, Real):
-        sample_weight = np.full(n, 1.0 if sample_weight is None else float(sample_weight))
-    check_weights(sample_weight, n)
-    return np.asarray(sample_weight, dtype=np.float64)
 
 
 def _signs(codes: np.ndarray, n_classes: int, shape: tuple[int, int]) -> np.ndarray:
@@ -481,16 +480,6 @@ def _signs(codes: np.ndarray, n_classes: int, shape: tuple[int, int]) -> np.ndar
             f"{free_memory() / 1e9:.1f} GB are free: is y really a column of class labels?"
         )
     return np.where(codes == np.arange(n_classes)[:, None], 1.0, -1.0)
-
-
-def class_factors(
-    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """Return the weight of each class; "balanced" counts a row with weight 2 as two rows."""
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.bincount(codes, weights, minlength=len(classes))
-        return weights.sum() / (len(classes) * np.where(totals > 0, totals, np.inf))
-    return compute_class_weight(class_weight, classes=classes, y=classes[codes])
 
 
 def _run_all(
@@ -520,49 +509,3 @@ def _advice(certificate: Certificate, tol: float) -> str:
         f"most {worst.gap:.2g} above its optimum.  If that is not enough, raise max_epochs or lam, "
         f"or scale the features"
     )
-
-
-def _check_number(name: str, value: Any, kind: Any, least: float) -> None:
-    valid = isinstance(value, kind) and not isinstance(value, bool) and value >= least
-    if not valid:
-        what = "an integer" if kind is Integral else "a number"
-        raise ValueError(f"{name} must be {what} >= {least}, got {value!r}")
-
-
-def _refuse_type(X: Any) -> None:
-    """Refuse what scikit-learn's validation would convert to numbers without a word."""
-    if np.ma.isMaskedArray(X):
-        raise ValueError("X is a masked array: fill or drop the masked entries first")
-    values = X if sparse.issparse(X) or isinstance(X, np.ndarray) else _frame_values(X)
-    dtype = getattr(values, "dtype", None)
-    if isinstance(dtype, np.dtype) and (dtype.kind in "USMmV" or dtype.type is np.longdouble):
-        raise ValueError(f"X has type {dtype}, which is not a real number of at most 64 bits")
-    if isinstance(dtype, np.dtype) and dtype.kind == "O":
-        for place, value in np.ndenumerate(values):
-            if isinstance(value, str | bytes):
-                raise ValueError(f"X holds text, {value!r} at {place}: encode it as numbers first")
-
-
-def _frame_values(X: Any) -> Any:
-    """Return lists and frames as an array to look at; a frame of numbers need not be copied."""
-    numeric = all(getattr(dtype, "kind", "O") in "buif" for dtype in getattr(X, "dtypes", ["O"]))
-    return X if numeric else np.asarray(X)
-
-
-def _refuse_targets(y: Any) -> None:
-    """Refuse targets that have no order (None, mixed types) or are not finite, with their place."""
-    if np.ma.isMaskedArray(y):
-        raise ValueError("y is a masked array: fill or drop the masked entries first")
-    if y is None or sparse.issparse(y):
-        return  # scikit-learn says what is wrong
-    mixed = isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1
-    labels = np.asarray(y, dtype=object) if mixed else np.asarray(y)
-    if labels.dtype.kind == "O":
-        try:
-            np.unique(labels)
-        except TypeError:
-            raise ValueError("y holds labels of mixed types or None: use one type") from None
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        i = int(np.argmin(np.isfinite(labels.ravel())))
-        kind = "NaN" if np.isnan(labels.ravel()[i]) else "infinity"
-        raise ValueError(f"Input y contains {kind} at position {i}: drop the row")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.problem import Certificate
+from zerogap.certificate import Certificate
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,12 +13,12 @@ phi(z) + phi*(-a) + a z >= 0, with equality at a = -phi'(z); phi' is the slope o
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from math import exp, inf, log, log1p
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from zerogap._jit import Struct
+from zerogap._params import Parameters
 
 # A zero row has curvature q = 0 and its best dual variable is an end of the domain: dividing by
 # a tiny q instead of zero leads there, and leaves alpha alone where the slope is zero as well.
@@ -26,7 +26,7 @@ _TINY = 1e-300
 
 
 @dataclass(frozen=True)
-class Loss(Struct):
+class Loss(Parameters, Struct):
     """Base of all losses.
 
     A loss defines ``value``, ``derivative``, ``conjugate``, ``domain`` and ``dual_step`` with the
@@ -69,28 +69,8 @@ class Loss(Struct):
         """phi(z) + phi*(-a) + a z >= 0: what row and dual variable add to the duality gap"""
         return self.value(z, y) + self.conjugate(a, y) + a * z
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, as scikit-learn does."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change parameters in place, for scikit-learn's searches; validated at the next fit."""
-        known = self.get_params()
-        for name, value in params.items():
-            if name not in known:
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {sorted(known)}"
-                )
-            object.__setattr__(self, name, value)
-        self.__dict__.pop("_numba_type_", None)
-        return self
-
     def _check(self) -> None:
         """Raise ValueError if a parameter is outside its range."""
-
-    def _require(self, condition: bool, what: str) -> None:
-        if not condition:
-            raise ValueError(f"{self!r}: {what}")
 
 
 class MarginLoss(Loss):

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from zerogap.certificate import Certificate
 from zerogap.losses import Loss, as_loss
-from zerogap.problem import Certificate, Problem
+from zerogap.problem import Problem
 from zerogap.rows import as_rows
 from zerogap.solvers import Result, as_solver, solve
 

@@ -5,94 +5,19 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from zerogap._jit import Struct, kernel
+from zerogap.certificate import Certificate
+from zerogap.checks import check_scale, check_targets, check_vector, check_weights, is_positive
 from zerogap.losses import Loss, as_loss
 from zerogap.penalties import L2, ElasticNet, as_penalty
 from zerogap.rows import CSRRows, DenseRows, as_rows
 
 _IDENTITY = L2()  # its to_primal(u) is u: the plain dot product
-_GOOD_REASONS = ("converged", "bound is tight", "own dual point")
-_LARGEST_TARGET = 1e140
-_LARGEST = 1e290  # |x|^2 / lam beyond this would overflow inside a kernel
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """A proof of how far a model is from the optimum: gap >= P(w, b) - min P.
-
-    Attributes
-    ----------
-    primal : float
-        P(w, b), the objective of the model.
-    dual : float
-        D(alpha) of a feasible dual point: no model whatsoever has a lower objective.
-    gap : float
-        primal - dual, summed from non-negative terms so that it stays accurate when it is tiny.
-    epochs : float
-        Passes over the data that were spent.
-    seconds : float
-        Time spent on updates; certificates and recording are not counted.
-    stop_reason : str
-        "converged", "max_epochs", "max_examples", "max_seconds", "callback" or "interrupted".
-    solver : str
-        What was run and, if it was chosen automatically, why.
-    parts : tuple of Certificate
-        One certificate per class for one-vs-rest models, else empty.
-
-    Examples
-    --------
-    >>> print(Certificate(primal=0.5, dual=0.4999, gap=1e-4))
-    primal 0.5, dual 0.4999, gap 1.0e-04 (0.02 % of primal)
-    """
-
-    primal: float
-    dual: float
-    gap: float
-    epochs: float = 0.0
-    seconds: float = 0.0
-    stop_reason: str = ""
-    solver: str = ""
-    parts: tuple[Certificate, ...] = ()
-
-    @property
-    def relative_gap(self) -> float:
-        """Gap over primal value: the optimum is at most this share of the primal value below it."""
-        if self.gap <= 0:
-            return 0.0
-        return self.gap / abs(self.primal) if self.primal else math.inf
-
-    def __str__(self) -> str:
-        text = (
-            f"primal {self.primal:.7g}, dual {self.dual:.7g}, gap {self.gap:.1e} "
-            f"({100 * self.relative_gap:.2g} % of primal)"
-        )
-        if self.stop_reason:
-            text += f"; {self.stop_reason} after {self.epochs:g} epochs, {self.seconds:.3g} s"
-        return text
-
-    @classmethod
-    def combine(cls, parts: Sequence[Certificate]) -> Certificate:
-        """Return the certificate of several problems solved side by side: the sum of theirs."""
-        if len(parts) == 1:
-            return parts[0]
-        worst = max(parts, key=lambda part: part.relative_gap)
-        reasons = [part.stop_reason for part in parts]
-        return cls(
-            primal=math.fsum(part.primal for part in parts),
-            dual=math.fsum(part.dual for part in parts),
-            gap=math.fsum(part.gap for part in parts),
-            epochs=max(part.epochs for part in parts),
-            seconds=math.fsum(part.seconds for part in parts),
-            stop_reason=next((r for r in reasons if r not in _GOOD_REASONS), worst.stop_reason),
-            solver=worst.solver,
-            parts=tuple(parts),
-        )
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -160,7 +85,7 @@ class Problem(Struct):
     ) -> None:
         loss = as_loss(loss)
         rows = as_rows(X)
-        y = _check_targets(y, rows.shape[0], loss)
+        y = check_targets(y, rows.shape[0], loss)
         share, total = check_weights(sample_weight, rows.shape[0])
         if fit_intercept and loss.task == "classification" and len(np.unique(y[share > 0])) < 2:
             raise ValueError(
@@ -168,9 +93,9 @@ class Problem(Struct):
             )
         if lam is None:
             lam = 1.0 / total
-        elif not _is_positive(lam):
+        elif not is_positive(lam):
             raise ValueError(f"lam must be a positive, finite number, got {lam!r}")
-        _check_scale(rows.sqnorms, float(lam), total)
+        check_scale(rows.sqnorms, float(lam), total)
         self._set(
             rows,
             y,
@@ -383,10 +308,10 @@ class Problem(Struct):
         return u
 
     def _vector(self, w: Any) -> np.ndarray:
-        return _check_vector(w, self.shape[1], "w", "features")
+        return check_vector(w, self.shape[1], "w", "features")
 
     def _dual_vector(self, alpha: Any) -> np.ndarray:
-        return _check_vector(alpha, self.shape[0], "alpha", "samples")
+        return check_vector(alpha, self.shape[0], "alpha", "samples")
 
 
 @kernel
@@ -490,81 +415,3 @@ def _penalty_slack(penalty, w, u):
     for j in range(len(w)):
         total += max(0.0, penalty.slack(w[j], u[j]))
     return total
-
-
-def _is_positive(value: Any) -> bool:
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    return number and not isinstance(value, bool) and 0 < value < math.inf
-
-
-def _check_vector(v: Any, size: int, name: str, what: str) -> np.ndarray:
-    v = np.ascontiguousarray(v, dtype=np.float64)
-    if v.shape != (size,):
-        raise ValueError(
-            f"{name} must have one entry for each of {size} {what}, got shape {v.shape}"
-        )
-    if not np.isfinite(v).all():
-        raise ValueError(
-            f"{name} contains NaN or infinity at position {int(np.argmin(np.isfinite(v)))}"
-        )
-    return v
-
-
-def _check_targets(y: Any, n: int, loss: Loss) -> np.ndarray:
-    if np.ma.isMaskedArray(y):
-        raise ValueError("y is a masked array: fill or drop the masked entries first")
-    y = np.asarray(y)
-    if y.ndim != 1:
-        raise ValueError(f"y must be one-dimensional, got shape {y.shape}")
-    if len(y) != n:
-        raise ValueError(f"X has {n} rows but y has {len(y)} entries")
-    try:
-        y = np.ascontiguousarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"y must hold numbers, got {y.dtype}: {error}") from None
-    if not np.isfinite(y).all():
-        i = int(np.argmin(np.isfinite(y)))
-        raise ValueError(
-            f"Input y contains {'NaN' if np.isnan(y[i]) else 'infinity'} at position {i}"
-        )
-    if np.abs(y).max() > _LARGEST_TARGET:
-        i = int(np.argmax(np.abs(y)))
-        raise ValueError(f"y^2 overflows at position {i}: scale the targets")
-    if loss.task == "classification" and not (valid := np.abs(y) == 1.0).all():
-        i = int(np.argmin(valid))
-        raise ValueError(f"{loss} needs targets -1 and +1, got {y[i]:g} at position {i}")
-    return y
-
-
-def check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float]:
-    """Return the weights divided by their sum, and the sum."""
-    if sample_weight is None:
-        return np.full(n, 1.0 / n), float(n)
-    if np.ma.isMaskedArray(sample_weight):
-        raise ValueError("sample_weight is a masked array: fill the masked entries first")
-    s = np.asarray(sample_weight, dtype=np.float64)
-    if s.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},) like y, got {s.shape}")
-    if not np.isfinite(s).all() or (s < 0).any():
-        i = int(np.argmax(~np.isfinite(s) | (s < 0)))
-        raise ValueError(
-            f"sample_weight must be finite and not negative, got {s[i]:g} at position {i}"
-        )
-    with np.errstate(over="ignore"):
-        total = float(s.sum())
-    if not 0 < total < math.inf or not 0 < 1.0 / total < math.inf:
-        raise ValueError(
-            f"sample_weight must have a positive, finite sum, got {total:g}: rescale it"
-        )
-    return s / total, total
-
-
-def _check_scale(norms: np.ndarray, lam: float, total: float) -> None:
-    i = int(np.argmax(norms))
-    if not norms[i] < _LARGEST:
-        raise ValueError(f"|x|^2 overflows at row {i}: scale the features, for example to [-1, 1]")
-    if not norms[i] / lam < _LARGEST or not 1.0 / lam < _LARGEST:
-        raise ValueError(
-            f"lam={lam:g} is too small for rows with |x|^2 = {norms[i]:g}: it overflows "
-            f"(by default lam is 1 / the sum of sample_weight, here 1 / {total:g})"
-        )

@@ -176,6 +176,16 @@ def _gather(rows, order, indptr, data, indices):
 
 
 @kernel
+def _is_canonical(rows):
+    """Tell whether the column indices of each row rise, without duplicates."""
+    for i in range(len(rows.indptr) - 1):
+        for k in range(rows.indptr[i] + 1, rows.indptr[i + 1]):
+            if rows.indices[k] <= rows.indices[k - 1]:
+                return False
+    return True
+
+
+@kernel
 def _sqnorms(rows, start, stop, out):
     for i in range(start, stop):
         out[i] = rows.sqnorm(i)
@@ -221,15 +231,12 @@ def _csr_rows(X: Any) -> CSRRows:
         X = X.tocsr()
     _check_structure(X)
     stored = X.indptr[-1]
-    parts = (X.data[:stored], X.indices[:stored], X.indptr)
-    X = sparse.csr_matrix(parts, shape=X.shape)  # without the flags of X, which may be stale
-    if not X.has_canonical_format:
-        X = X.copy()
+    rows = _wrap_csr(X.data[:stored], X.indices[:stored], X.indptr, X.shape, dtype)
+    if not _is_canonical(rows):  # the flags of X may be stale
+        X = sparse.csr_matrix((X.data[:stored], X.indices[:stored], X.indptr), X.shape, copy=True)
         X.sum_duplicates()
-    data: np.ndarray = np.ascontiguousarray(X.data, dtype=dtype)
-    indices = _native_index(X.indices)
-    unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
-    rows = CSRRows(data, unsigned, _native_index(X.indptr), int(X.shape[1]))
+        rows = _wrap_csr(X.data, X.indices, X.indptr, X.shape, dtype)
+    data, indices = rows.data, rows.indices
     if not _sums_finite(data) and not (finite := np.isfinite(data)).all():
         k = int(np.argmin(finite))
         i = int(np.searchsorted(rows.indptr, k, side="right")) - 1
@@ -237,8 +244,15 @@ def _csr_rows(X: Any) -> CSRRows:
     return rows
 
 
-def _native_index(a: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(a, dtype=np.int32 if a.dtype.itemsize <= 4 else np.int64)
+def _wrap_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], dtype: type) -> CSRRows:
+    """Return rows over the given arrays, converted only where their types are not supported."""
+
+    def native(a: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(a, dtype=np.int32 if a.dtype.itemsize <= 4 else np.int64)
+
+    indices = native(indices)
+    unsigned = indices.view(np.uint32 if indices.itemsize == 4 else np.uint64)
+    return CSRRows(np.ascontiguousarray(data, dtype), unsigned, native(indptr), int(shape[1]))
 
 
 def _check_coordinates(X: Any) -> None:

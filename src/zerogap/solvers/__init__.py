@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from zerogap.solvers.base import Result, Solver, State, solve
+from zerogap.solvers.base import Result, solve
+from zerogap.solvers.protocol import Solver, State
 from zerogap.solvers.sdca import SDCA
 
 __all__ = ["SDCA", "SOLVERS", "Result", "Solver", "State", "as_solver", "solve"]

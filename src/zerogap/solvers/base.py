@@ -1,126 +1,31 @@
-"""The solver protocol and the one loop that runs, times, certifies and stops every solver."""
+"""The one loop that runs, times, certifies and stops every solver."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
-import os
-import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal
 
 import numpy as np
 
 from zerogap import checkpoint as checkpoints
+from zerogap.certificate import Certificate
+from zerogap.checks import as_seed
 from zerogap.history import History, Record
-from zerogap.problem import Certificate, Problem
+from zerogap.problem import Problem
 from zerogap.progress import Progress
+from zerogap.solvers.interrupt import interruptible
+from zerogap.solvers.protocol import Answer, Solver
 
-Answer = tuple[np.ndarray, float, np.ndarray | None]
 Callback = Callable[[Record], bool | None]
 
 _CHUNK = 1_000_000  # values touched between two looks at the clock: a few milliseconds
-
-
-@dataclass
-class State:
-    """Everything a run needs to go on, bit for bit: arrays, numbers and generators."""
-
-    rng: np.random.Generator
-    draw: np.random.Generator  # for the output rule alone, which must not change the path
-    updates: int = 0
-    examples: int = 0
-    position: int = 0  # updates since the epoch began
-    t0: int = 0  # updates before averaging or drawing begins
-    next_draw: int = 0  # update at which the random output is drawn anew
-
-
-@dataclass(frozen=True)
-class Solver:
-    """Base of the solvers: a small frozen object of hyper-parameters.
-
-    A solver defines ``begin``, ``_steps`` and ``answer``; see `zerogap.SDCA` for the shape.
-    """
-
-    output = "last"
-    t0 = cast("int | None", None)
-
-    def begin(self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None) -> Any:
-        """Return the state before the first update, from the point `warm` if there is one."""
-        raise NotImplementedError
-
-    def answer(self, problem: Problem, state: Any) -> Answer:
-        """Return w, b and the dual point (None if the solver has none) by the output rule."""
-        raise NotImplementedError
-
-    def _steps(self, problem: Problem, state: Any, count: int) -> int:
-        """Make `count` updates, all in the same epoch; return the number of examples visited.
-
-        Called with 0 once before the clock starts, so that compilation is not timed.
-        """
-        raise NotImplementedError
-
-    def _draw(self, problem: Problem, state: Any) -> None:
-        """Keep the present iterate as the random output."""
-        raise NotImplementedError
-
-    def epoch_length(self, problem: Problem) -> int:
-        """Return the number of updates that visit as many examples as there are."""
-        return problem.shape[0]
-
-    def epoch(self, problem: Problem, state: Any) -> None:
-        """Finish the present epoch, in place: one pass' worth of updates from its beginning."""
-        self.advance(problem, state, self.epoch_length(problem) - state.position)
-
-    def advance(self, problem: Problem, state: Any, updates: int) -> None:
-        """Make `updates` updates in place, pausing where an epoch or an output rule needs it."""
-        length = self.epoch_length(problem)
-        goal = state.updates + updates
-        while state.updates < goal:
-            draw = max(state.next_draw, state.t0 + 1)
-            pauses = [goal, state.updates + length - state.position]
-            pauses += [p for p in (state.t0, draw) if p > state.updates]
-            count = min(pauses) - state.updates
-            state.examples += self._steps(problem, state, count)
-            state.updates += count
-            state.position = (state.position + count) % length
-            if self.output == "random" and state.updates == draw:
-                self._draw(problem, state)
-                # Any iterate after t0 must be as likely, whenever the run stops (reservoir
-                # sampling): P(the next draw is at age k or later) = age / (k - 1).
-                age = draw - state.t0
-                state.next_draw = state.t0 + int(age / (1.0 - state.draw.random())) + 1
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the hyper-parameters by name, as scikit-learn does."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change hyper-parameters in place, for scikit-learn's searches."""
-        known = self.get_params()
-        for name, value in params.items():
-            if name not in known:
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {sorted(known)}"
-                )
-            object.__setattr__(self, name, value)
-        return self
-
-    def _check(self, problem: Problem) -> None:
-        """Raise ValueError if a hyper-parameter is impossible, or impossible for this problem."""
-
-    def _choose(self, name: str, choices: Sequence[Any]) -> None:
-        value = getattr(self, name)
-        if value not in choices:
-            raise ValueError(
-                f"{type(self).__name__}: {name} must be one of {choices}, got {value!r}"
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +106,7 @@ def solve(
         raise ValueError(f"solver must be an object such as zg.SDCA(), got {solver!r}")
     _check_budgets(tol, max_epochs, max_examples, max_seconds, record)
     solver._check(problem)
-    run = _Run(problem, solver, tol, _as_seed(random_state), dict(metrics or {}))
+    run = _Run(problem, solver, tol, as_seed(random_state), dict(metrics or {}))
     limits = _Limits(max_epochs, max_examples, max_seconds, interrupt or threading.Event())
     warm = (
         (warm_start.w, warm_start.b, warm_start.alpha)
@@ -212,7 +117,7 @@ def solve(
     progress = Progress(tol) if verbose else None
     reason = ""
     try:
-        with _interruptible(limits.interrupt) as hold:
+        with interruptible(limits.interrupt) as hold:
             run.begin(warm, limits, path)
             while not (reason := run.verdict(limits, callback, progress)):
                 with hold():
@@ -417,44 +322,6 @@ class _Run:
         return Result(chosen.w, chosen.b, chosen.alpha, certificate, self.history, reason)
 
 
-@contextlib.contextmanager
-def _interruptible(
-    event: threading.Event,
-) -> Iterator[Callable[[], contextlib.AbstractContextManager]]:
-    """Hold Ctrl-C back while a state is being changed: it sets `event`, the updates end early.
-
-    Yields a context manager for those moments.  Elsewhere, and at the second Ctrl-C,
-    KeyboardInterrupt comes at once; handlers that are not Python's own stay in charge.
-    """
-    holding = False
-
-    @contextlib.contextmanager
-    def hold() -> Iterator[None]:
-        nonlocal holding
-        holding = True
-        try:
-            yield
-        finally:
-            holding = False
-        if event.is_set():
-            raise KeyboardInterrupt
-
-    def handle(number: int, frame: Any) -> None:
-        if not holding or event.is_set():
-            raise KeyboardInterrupt
-        event.set()
-
-    main = threading.current_thread() is threading.main_thread()
-    ours = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if ours:
-        signal.signal(signal.SIGINT, handle)
-    try:
-        yield hold
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def _check_budgets(
     tol: float, max_epochs: float, max_examples: int | None, max_seconds: float | None, record: Any
 ) -> None:
@@ -477,31 +344,3 @@ def _check_budgets(
             f"record must be 'auto', 'epoch', a number of updates (int >= 1) or a ratio "
             f"(float > 1), got {record!r}"
         )
-
-
-def _as_seed(random_state: Any) -> int:
-    """Return a seed: the number itself, or one drawn from what was given."""
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**63))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**63))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    if (
-        isinstance(random_state, (int, np.integer))
-        and not isinstance(random_state, bool)
-        and random_state >= 0
-    ):
-        return int(random_state)
-    raise ValueError(
-        f"random_state must be None, an integer >= 0, a Generator or a RandomState, "
-        f"got {random_state!r}"
-    )
-
-
-def free_memory() -> float:
-    """Return the bytes of memory that are free now, or infinity where nobody tells."""
-    try:
-        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):
-        return math.inf

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from zerogap._jit import kernel, prefetch
+from zerogap.memory import free_memory
 from zerogap.penalties import ElasticNet
 from zerogap.problem import Problem
-from zerogap.solvers.base import Answer, Solver, State, free_memory
+from zerogap.solvers.protocol import Answer, Solver, State
 
 # Rows visited together: one cache line of alpha.  Larger buckets are hardly faster per epoch, but
 # 64 fixed neighbours cost 2.5 times the epochs on data with few features (benchmarks/RESULTS.md).

@@ -1,0 +1,82 @@
+"""The proof that comes with every fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_GOOD_REASONS = ("converged", "bound is tight", "own dual point")
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proof of how far a model is from the optimum: gap >= P(w, b) - min P.
+
+    Attributes
+    ----------
+    primal : float
+        P(w, b), the objective of the model.
+    dual : float
+        D(alpha) of a feasible dual point: no model whatsoever has a lower objective.
+    gap : float
+        primal - dual, summed from non-negative terms so that it stays accurate when it is tiny.
+    epochs : float
+        Passes over the data that were spent.
+    seconds : float
+        Time spent on updates; certificates and recording are not counted.
+    stop_reason : str
+        "converged", "max_epochs", "max_examples", "max_seconds", "callback" or "interrupted".
+    solver : str
+        What was run and, if it was chosen automatically, why.
+    parts : tuple of Certificate
+        One certificate per class for one-vs-rest models, else empty.
+
+    Examples
+    --------
+    >>> print(Certificate(primal=0.5, dual=0.4999, gap=1e-4))
+    primal 0.5, dual 0.4999, gap 1.0e-04 (0.02 % of primal)
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    epochs: float = 0.0
+    seconds: float = 0.0
+    stop_reason: str = ""
+    solver: str = ""
+    parts: tuple[Certificate, ...] = ()
+
+    @property
+    def relative_gap(self) -> float:
+        """Gap over primal value: the optimum is at most this share of the primal value below it."""
+        if self.gap <= 0:
+            return 0.0
+        return self.gap / abs(self.primal) if self.primal else math.inf
+
+    def __str__(self) -> str:
+        text = (
+            f"primal {self.primal:.7g}, dual {self.dual:.7g}, gap {self.gap:.1e} "
+            f"({100 * self.relative_gap:.2g} % of primal)"
+        )
+        if self.stop_reason:
+            text += f"; {self.stop_reason} after {self.epochs:g} epochs, {self.seconds:.3g} s"
+        return text
+
+    @classmethod
+    def combine(cls, parts: Sequence[Certificate]) -> Certificate:
+        """Return the certificate of several problems solved side by side: the sum of theirs."""
+        if len(parts) == 1:
+            return parts[0]
+        worst = max(parts, key=lambda part: part.relative_gap)
+        reasons = [part.stop_reason for part in parts]
+        return cls(
+            primal=math.fsum(part.primal for part in parts),
+            dual=math.fsum(part.dual for part in parts),
+            gap=math.fsum(part.gap for part in parts),
+            epochs=max(part.epochs for part in parts),
+            seconds=math.fsum(part.seconds for part in parts),
+            stop_reason=next((r for r in reasons if r not in _GOOD_REASONS), worst.stop_reason),
+            solver=worst.solver,
+            parts=tuple(parts),
+        )

@@ -1,0 +1,117 @@
+"""Checks of what a problem is made of: what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from zerogap.losses import Loss
+
+_LARGEST_TARGET = 1e140
+_LARGEST = 1e290  # |x|^2 / lam beyond this would overflow inside a kernel
+
+
+def is_positive(value: Any) -> bool:
+    """Tell whether value is a positive, finite number."""
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    return number and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def check_vector(v: Any, size: int, name: str, what: str) -> np.ndarray:
+    """Return v as a finite float64 vector of that size."""
+    v = np.ascontiguousarray(v, dtype=np.float64)
+    if v.shape != (size,):
+        raise ValueError(
+            f"{name} must have one entry for each of {size} {what}, got shape {v.shape}"
+        )
+    if not np.isfinite(v).all():
+        raise ValueError(
+            f"{name} contains NaN or infinity at position {int(np.argmin(np.isfinite(v)))}"
+        )
+    return v
+
+
+def check_targets(y: Any, n: int, loss: Loss) -> np.ndarray:
+    """Return the targets as float64, finite and fit for the loss."""
+    if np.ma.isMaskedArray(y):
+        raise ValueError("y is a masked array: fill or drop the masked entries first")
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"y must be one-dimensional, got shape {y.shape}")
+    if len(y) != n:
+        raise ValueError(f"X has {n} rows but y has {len(y)} entries")
+    try:
+        y = np.ascontiguousarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold numbers, got {y.dtype}: {error}") from None
+    if not np.isfinite(y).all():
+        i = int(np.argmin(np.isfinite(y)))
+        raise ValueError(
+            f"Input y contains {'NaN' if np.isnan(y[i]) else 'infinity'} at position {i}"
+        )
+    if np.abs(y).max() > _LARGEST_TARGET:
+        i = int(np.argmax(np.abs(y)))
+        raise ValueError(f"y^2 overflows at position {i}: scale the targets")
+    if loss.task == "classification" and not (valid := np.abs(y) == 1.0).all():
+        i = int(np.argmin(valid))
+        raise ValueError(f"{loss} needs targets -1 and +1, got {y[i]:g} at position {i}")
+    return y
+
+
+def check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float]:
+    """Return the weights divided by their sum, and the sum."""
+    if sample_weight is None:
+        return np.full(n, 1.0 / n), float(n)
+    if np.ma.isMaskedArray(sample_weight):
+        raise ValueError("sample_weight is a masked array: fill the masked entries first")
+    s = np.asarray(sample_weight, dtype=np.float64)
+    if s.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},) like y, got {s.shape}")
+    if not np.isfinite(s).all() or (s < 0).any():
+        i = int(np.argmax(~np.isfinite(s) | (s < 0)))
+        raise ValueError(
+            f"sample_weight must be finite and not negative, got {s[i]:g} at position {i}"
+        )
+    if not s.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    with np.errstate(over="ignore"):
+        total = float(s.sum())
+    if not 0 < total < math.inf or not 0 < 1.0 / total < math.inf:
+        raise ValueError(
+            f"sample_weight must have a positive, finite sum, got {total:g}: rescale it"
+        )
+    return s / total, total
+
+
+def check_scale(norms: np.ndarray, lam: float, total: float) -> None:
+    """Refuse rows so long, or a lam so small, that products would overflow."""
+    i = int(np.argmax(norms))
+    if not norms[i] < _LARGEST:
+        raise ValueError(f"|x|^2 overflows at row {i}: scale the features, for example to [-1, 1]")
+    if not norms[i] / lam < _LARGEST or not 1.0 / lam < _LARGEST:
+        raise ValueError(
+            f"lam={lam:g} is too small for rows with |x|^2 = {norms[i]:g}: it overflows "
+            f"(by default lam is 1 / the sum of sample_weight, here 1 / {total:g})"
+        )
+
+
+def as_seed(random_state: Any) -> int:
+    """Return a seed: the number itself, or one drawn from what was given."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**63))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if (
+        isinstance(random_state, (int, np.integer))
+        and not isinstance(random_state, bool)
+        and random_state >= 0
+    ):
+        return int(random_state)
+    raise ValueError(
+        f"random_state must be None, an integer >= 0, a Generator or a RandomState, "
+        f"got {random_state!r}"
+    )

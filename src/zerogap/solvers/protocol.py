@@ -1,0 +1,86 @@
+"""What a solver is: hyper-parameters, a state, and the updates that change it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from zerogap._params import Parameters
+from zerogap.problem import Problem
+
+Answer = tuple[np.ndarray, float, np.ndarray | None]
+
+
+@dataclass
+class State:
+    """Everything a run needs to go on, bit for bit: arrays, numbers and generators."""
+
+    rng: np.random.Generator
+    draw: np.random.Generator  # for the output rule alone, which must not change the path
+    updates: int = 0
+    examples: int = 0
+    position: int = 0  # updates since the epoch began
+    t0: int = 0  # updates before averaging or drawing begins
+    next_draw: int = 0  # update at which the random output is drawn anew
+
+
+@dataclass(frozen=True)
+class Solver(Parameters):
+    """Base of the solvers: a small frozen object of hyper-parameters.
+
+    A solver defines ``begin``, ``_steps`` and ``answer``; see `zerogap.SDCA` for the shape.
+    """
+
+    output = "last"
+    t0 = cast("int | None", None)
+
+    def begin(self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None) -> Any:
+        """Return the state before the first update, from the point `warm` if there is one."""
+        raise NotImplementedError
+
+    def answer(self, problem: Problem, state: Any) -> Answer:
+        """Return w, b and the dual point (None if the solver has none) by the output rule."""
+        raise NotImplementedError
+
+    def _steps(self, problem: Problem, state: Any, count: int) -> int:
+        """Make `count` updates, all in the same epoch; return the number of examples visited.
+
+        Called with 0 once before the clock starts, so that compilation is not timed.
+        """
+        raise NotImplementedError
+
+    def _draw(self, problem: Problem, state: Any) -> None:
+        """Keep the present iterate as the random output."""
+        raise NotImplementedError
+
+    def epoch_length(self, problem: Problem) -> int:
+        """Return the number of updates that visit as many examples as there are."""
+        return problem.shape[0]
+
+    def epoch(self, problem: Problem, state: Any) -> None:
+        """Finish the present epoch, in place: one pass' worth of updates from its beginning."""
+        self.advance(problem, state, self.epoch_length(problem) - state.position)
+
+    def advance(self, problem: Problem, state: Any, updates: int) -> None:
+        """Make `updates` updates in place, pausing where an epoch or an output rule needs it."""
+        length = self.epoch_length(problem)
+        goal = state.updates + updates
+        while state.updates < goal:
+            draw = max(state.next_draw, state.t0 + 1)
+            pauses = [goal, state.updates + length - state.position]
+            pauses += [p for p in (state.t0, draw) if p > state.updates]
+            count = min(pauses) - state.updates
+            state.examples += self._steps(problem, state, count)
+            state.updates += count
+            state.position = (state.position + count) % length
+            if self.output == "random" and state.updates == draw:
+                self._draw(problem, state)
+                # Any iterate after t0 must be as likely, whenever the run stops (reservoir
+                # sampling): P(the next draw is at age k or later) = age / (k - 1).
+                age = draw - state.t0
+                state.next_draw = state.t0 + int(age / (1.0 - state.draw.random())) + 1
+
+    def _check(self, problem: Problem) -> None:
+        """Raise ValueError if a hyper-parameter is impossible, or impossible for this problem."""

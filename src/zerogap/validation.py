@@ -1,0 +1,77 @@
+"""Checks of what users hand to estimators, beyond scikit-learn's own."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import compute_class_weight
+
+from zerogap.checks import check_weights
+
+
+def sample_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Return one weight per row: ones, a number for all, or what was given, checked."""
+    if sample_weight is None or isinstance(sample_weight, Real):
+        sample_weight = np.full(n, 1.0 if sample_weight is None else float(sample_weight))
+    check_weights(sample_weight, n)
+    return np.asarray(sample_weight, dtype=np.float64)
+
+
+def class_factors(
+    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Return the weight of each class; "balanced" counts a row with weight 2 as two rows."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(codes, weights, minlength=len(classes))
+        return weights.sum() / (len(classes) * np.where(totals > 0, totals, np.inf))
+    return compute_class_weight(class_weight, classes=classes, y=classes[codes])
+
+
+def check_number(name: str, value: Any, kind: Any, least: float) -> None:
+    """Refuse a parameter that is not a number of that kind, or too small."""
+    valid = isinstance(value, kind) and not isinstance(value, bool) and value >= least
+    if not valid:
+        what = "an integer" if kind is Integral else "a number"
+        raise ValueError(f"{name} must be {what} >= {least}, got {value!r}")
+
+
+def refuse_type(X: Any) -> None:
+    """Refuse what scikit-learn's validation would convert to numbers without a word."""
+    if np.ma.isMaskedArray(X):
+        raise ValueError("X is a masked array: fill or drop the masked entries first")
+    values = X if sparse.issparse(X) or isinstance(X, np.ndarray) else _frame_values(X)
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and (dtype.kind in "USMmV" or dtype.type is np.longdouble):
+        raise ValueError(f"X has type {dtype}, which is not a real number of at most 64 bits")
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+        for place, value in np.ndenumerate(values):
+            if isinstance(value, str | bytes):
+                raise ValueError(f"X holds text, {value!r} at {place}: encode it as numbers first")
+
+
+def _frame_values(X: Any) -> Any:
+    """Return lists and frames as an array to look at; a frame of numbers need not be copied."""
+    numeric = all(getattr(dtype, "kind", "O") in "buif" for dtype in getattr(X, "dtypes", ["O"]))
+    return X if numeric else np.asarray(X)
+
+
+def refuse_targets(y: Any) -> None:
+    """Refuse targets that have no order (None, mixed types) or are not finite, with their place."""
+    if np.ma.isMaskedArray(y):
+        raise ValueError("y is a masked array: fill or drop the masked entries first")
+    if y is None or sparse.issparse(y):
+        return  # scikit-learn says what is wrong
+    mixed = isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1
+    labels = np.asarray(y, dtype=object) if mixed else np.asarray(y)
+    if labels.dtype.kind == "O":
+        try:
+            np.unique(labels)
+        except TypeError:
+            raise ValueError("y holds labels of mixed types or None: use one type") from None
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        i = int(np.argmin(np.isfinite(labels.ravel())))
+        kind = "NaN" if np.isnan(labels.ravel()[i]) else "infinity"
+        raise ValueError(f"Input y contains {kind} at position {i}: drop the row")
