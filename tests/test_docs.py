@@ -16,6 +16,7 @@ MODULES = [
     "zerogap",
     *sorted({f"zerogap.{name}" for name in zerogap._MODULES.values()}),
     "zerogap.datasets",
+    "zerogap.bounds",
 ]
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

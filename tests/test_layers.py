@@ -11,7 +11,7 @@ PACKAGE = Path(zerogap.__file__).parent
 LAYERS = [
     ["_jit", "_params", "memory", "certificate"],
     ["losses", "penalties", "rows"],
-    ["checks"],
+    ["checks", "bounds"],
     ["problem"],
     ["history", "checkpoint"],
     ["progress"],

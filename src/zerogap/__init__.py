@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from zerogap import datasets, losses, solvers
+    from zerogap import bounds, datasets, losses, solvers
     from zerogap.audit import Audit, certify
     from zerogap.certificate import Certificate
     from zerogap.estimators import LinearClassifier, LinearRegressor
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     )
     from zerogap.paths import Path, path
     from zerogap.problem import Problem
+    from zerogap.solvers.asdca import ASDCA
     from zerogap.solvers.base import Result, solve
+    from zerogap.solvers.gradient import GD, SGD
+    from zerogap.solvers.pegasos import Pegasos
     from zerogap.solvers.protocol import Solver
     from zerogap.solvers.sdca import SDCA
 
@@ -61,11 +64,18 @@ _MODULES = {
     "Solver": "solvers.protocol",
     "solve": "solvers.base",
     "SDCA": "solvers.sdca",
+    "ASDCA": "solvers.asdca",
+    "Pegasos": "solvers.pegasos",
+    "SGD": "solvers.gradient",
+    "GD": "solvers.gradient",
 }
-_SUBMODULES = ("datasets", "losses", "solvers")
+_SUBMODULES = ("bounds", "datasets", "losses", "solvers")
 
 __all__ = [
+    "ASDCA",
+    "GD",
     "SDCA",
+    "SGD",
     "Absolute",
     "Audit",
     "Certificate",
@@ -78,6 +88,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "Path",
+    "Pegasos",
     "Problem",
     "Quantile",
     "Result",
@@ -86,6 +97,7 @@ __all__ = [
     "Squared",
     "SquaredHinge",
     "__version__",
+    "bounds",
     "certify",
     "datasets",
     "losses",

@@ -124,15 +124,14 @@ class Problem(Struct):
     def primal(self, w: Any, b: float = 0.0) -> float:
         """Return P(w, b)."""
         w = self._vector(w)
-        z = self.scores(w)
-        return self._loss(z, b) + self.lam * _penalty_cost(self.penalty, w)
+        return self.value_at(self.scores(w) + b, w)
 
     def gradient(self, w: Any, b: float = 0.0) -> np.ndarray:
         """Return the (sub-)gradient of P: d numbers, and one more for b with ``fit_intercept``."""
         w = self._vector(w)
-        slopes = self._slopes(self.scores(w) + b)
+        slopes = self.slopes(self.scores(w) + b)
         r = self.penalty.l1_ratio if isinstance(self.penalty, ElasticNet) else 0.0
-        gradient = self.lam * ((1 - r) * w + r * np.sign(w) + self._dual_sum(slopes))
+        gradient = self.lam * ((1 - r) * w + r * np.sign(w) + self.dual_sum(slopes))
         return np.append(gradient, self.share @ slopes) if self.fit_intercept else gradient
 
     def dual(self, alpha: Any) -> float:
@@ -141,7 +140,7 @@ class Problem(Struct):
         imbalance = abs(self.share @ alpha)
         if self.fit_intercept and imbalance > 1e-12 * (self.share @ np.abs(alpha)):
             return -math.inf
-        u = self._dual_sum(alpha)
+        u = self.dual_sum(alpha)
         conjugate = math.fsum(
             _conjugates(self.loss, self.y, self.share, alpha, *block)
             for block in self.rows.blocks()
@@ -150,7 +149,7 @@ class Problem(Struct):
 
     def weights(self, alpha: Any) -> np.ndarray:
         """Return w(alpha)."""
-        return self.to_weights(self._dual_sum(self._dual_vector(alpha)))
+        return self.to_weights(self.dual_sum(self._dual_vector(alpha)))
 
     def certificate(self, w: Any, b: float = 0.0, alpha: Any = None) -> Certificate:
         """Return the certificate of the model (w, b).
@@ -192,10 +191,10 @@ class Problem(Struct):
         the loss a_i may be anything between minus the two one-sided slopes.
         """
         if not self.fit_intercept:
-            return -self._slopes(z)
+            return -self.slopes(z)
         z = z + b
         hair = 1e-9 * (1.0 + np.abs(z))
-        low, high = -self._slopes(z + hair), -self._slopes(z - hair)
+        low, high = -self.slopes(z + hair), -self.slopes(z - hair)
         room = self.share @ (high - low)
         part = np.clip(-(self.share @ low) / room, 0.0, 1.0) if room > 0 else 0.5
         return self.feasible(low + part * (high - low))
@@ -251,21 +250,40 @@ class Problem(Struct):
         return best
 
     def examine(
-        self, w: np.ndarray, b: float, alpha: np.ndarray | None, accuracy: float = 0.0
+        self,
+        w: np.ndarray,
+        b: float,
+        alpha: np.ndarray | None,
+        accuracy: float = 0.0,
+        trust: bool = True,
     ) -> tuple[float, np.ndarray, float, float]:
-        """Certify (w, b) with the best b for this w: return b, a feasible alpha, primal and gap."""
+        """Certify (w, b) with the best b for this w: return b, a feasible alpha, primal and gap.
+
+        Unless the given alpha is to be trusted, it competes with the point that belongs to (w, b).
+        """
         z = self.scores(w)
         if self.fit_intercept:
             b = self.best_intercept(z, b, accuracy)
-        alpha = self.dual_point(z, b) if alpha is None else self.feasible(alpha)
-        return b, alpha, *self._primal_and_gap(w, b, z, alpha)
+        points = [] if alpha is None else [self.feasible(alpha)]
+        if alpha is None or not trust:
+            points.append(self.dual_point(z, b))
+        proofs = [(point, *self._primal_and_gap(w, b, z, point)) for point in points]
+        return b, *min(proofs, key=lambda proof: proof[2])
 
     def take(self, order: np.ndarray) -> Problem:
         """Return the same problem with its rows in another order, as a copy."""
+        arrays = {name: getattr(self, name)[order] for name in ("y", "share", "sqnorms")}
+        return self._with(rows=self.rows.take(order), **arrays)
+
+    def with_loss(self, loss: Loss) -> Problem:
+        """Return the same problem with another loss for the same kind of targets."""
+        if loss.task != self.loss.task:
+            raise ValueError(f"{loss} is a loss for {loss.task}, the problem is {self.loss.task}")
+        return self._with(loss=loss)
+
+    def _with(self, **changes: Any) -> Problem:
         other = object.__new__(Problem)
-        arrays = (a[order] for a in (self.y, self.share, self.sqnorms))
-        rest = (self.loss, self.penalty, self.lam, self.fit_intercept)
-        other._set(self.rows.take(order), *arrays, *rest)
+        other._set(*({**self.__getstate__(), **changes}.values()))
         return other
 
     @functools.cached_property
@@ -282,7 +300,7 @@ class Problem(Struct):
         """Return P and P - D, the gap as a sum of Fenchel-Young terms, none of them negative."""
         if not math.isfinite(z.sum() + b):  # weights or data are not finite: nothing is proved
             return math.nan, math.inf
-        u = self._dual_sum(alpha)
+        u = self.dual_sum(alpha)
         data = (self.loss, self.y, self.share, alpha, z, b)
         blocks = [_excess(*data, *block) for block in self.rows.blocks()]
         primal = math.fsum(value for value, _ in blocks)
@@ -291,16 +309,20 @@ class Problem(Struct):
         gap += self.lam * _penalty_slack(self.penalty, w, u)
         return primal, gap
 
-    def _loss(self, z: np.ndarray, b: float) -> float:
-        data = (self.loss, self.y, self.share, z, b)
-        return math.fsum(_values(*data, *block) for block in self.rows.blocks())
+    def value_at(self, z: np.ndarray, w: np.ndarray) -> float:
+        """Return the objective of a model with weights w and scores z, the intercept included."""
+        data = (self.loss, self.y, self.share, z)
+        loss = math.fsum(_values(*data, *block) for block in self.rows.blocks())
+        return loss + self.lam * _penalty_cost(self.penalty, w)
 
-    def _slopes(self, z: np.ndarray) -> np.ndarray:
+    def slopes(self, z: np.ndarray) -> np.ndarray:
+        """Return phi'(z_i, y_i) for all rows."""
         slopes = np.empty_like(z)
         _derivatives(self.loss, self.y, z, slopes)
         return slopes
 
-    def _dual_sum(self, alpha: np.ndarray) -> np.ndarray:
+    def dual_sum(self, alpha: np.ndarray) -> np.ndarray:
+        """Return u(alpha)."""
         coefficients = self.share * alpha / self.lam
         u = np.zeros(self.shape[1])
         for block in self.rows.blocks():
@@ -330,11 +352,11 @@ def _add_rows(rows, c, u, start, stop):
 
 
 @kernel
-def _values(loss, y, share, z, b, start, stop):
-    """1/S sum_i s_i phi(z_i + b)"""
+def _values(loss, y, share, z, start, stop):
+    """1/S sum_i s_i phi(z_i)"""
     total = 0.0
     for i in range(start, stop):
-        total += share[i] * loss.value(z[i] + b, y[i])
+        total += share[i] * loss.value(z[i], y[i])
     return total
 
 

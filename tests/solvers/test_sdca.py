@@ -1,6 +1,7 @@
 """SDCA reaches the optimum that others find, by a dual that never falls."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,17 +14,10 @@ from zerogap.losses import LOSSES
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 VARIANTS = [
-    # storage, dtype, weighted, intercept, l1_ratio
-    ("dense", np.float64, False, False, 0.0),
-    ("dense", np.float64, True, True, 0.0),
-    ("dense", np.float32, False, True, 0.0),
+    *product(("dense", "csr"), (np.float64, np.float32), (False, True), (False, True), (0.0,)),
     ("dense", np.float32, True, False, 0.3),
-    ("csr", np.float64, True, False, 0.0),
-    ("csr", np.float64, False, True, 0.0),
-    ("csr", np.float32, True, True, 0.0),
-    ("csr", np.float32, False, False, 0.0),
     ("csr", np.float64, True, True, 0.3),
-]
+]  # storage, dtype, weighted, intercept, l1_ratio
 
 
 def linear_pieces(loss, y):

@@ -4,13 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
+from zerogap.solvers.asdca import ASDCA
 from zerogap.solvers.base import Result, solve
+from zerogap.solvers.gradient import GD, SGD
+from zerogap.solvers.pegasos import Pegasos
 from zerogap.solvers.protocol import Solver, State
 from zerogap.solvers.sdca import SDCA
 
-__all__ = ["SDCA", "SOLVERS", "Result", "Solver", "State", "as_solver", "solve"]
+__all__ = [
+    "ASDCA",
+    "GD",
+    "SDCA",
+    "SGD",
+    "SOLVERS",
+    "Pegasos",
+    "Result",
+    "Solver",
+    "State",
+    "as_solver",
+    "solve",
+]
 
-SOLVERS: dict[str, type[Solver]] = {"sdca": SDCA}
+SOLVERS: dict[str, type[Solver]] = {
+    "sdca": SDCA,
+    "asdca": ASDCA,
+    "pegasos": Pegasos,
+    "sgd": SGD,
+    "gd": GD,
+}
 """Solvers by the name that estimators and the command line accept."""
 
 

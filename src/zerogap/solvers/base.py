@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 import threading
 import time
 import warnings
@@ -153,7 +154,7 @@ class _Limits:
         return self.seconds is not None and time.monotonic() - self.began >= self.seconds
 
     def last_update(self, run: _Run) -> int:
-        last = math.ceil(self.epochs * run.length)
+        last = math.ceil(min(self.epochs * run.length, sys.maxsize // 2))
         if self.examples is not None:
             per_update = run.problem.shape[0] / run.length
             last = min(last, math.ceil(self.examples / per_update))
@@ -194,8 +195,8 @@ class _Run:
     def begin(self, warm: Answer | None, limits: _Limits, path: Path | None) -> None:
         """Make the state, anew or from a checkpoint, and certify it."""
         self.state = self.solver.begin(self.problem, np.random.default_rng(self.seed), warm)
-        if self.solver.t0 is None:
-            self.state.t0 = limits.last_update(self) // 2
+        t0 = self.solver.t0
+        self.state.t0 = limits.last_update(self) // 2 if t0 is None else t0
         if path is not None and path.exists():
             parts = {"state": self.state, "best": self.best_dual}
             self.history = History(checkpoints.load(path, self.identity, parts))
@@ -229,7 +230,7 @@ class _Run:
         """Certify the present answer; record it, unless a resumed run must repeat its history."""
         w, b, alpha = self.solver.answer(self.problem, self.state)
         accuracy = 1e-3 * self.history.rows[-1]["gap"] if self.history.rows else 0.0
-        b, alpha, primal, gap = self.problem.examine(w, b, alpha, accuracy)
+        b, alpha, primal, gap = self.problem.examine(w, b, alpha, accuracy, self.solver.dual)
         if self.problem.fit_intercept:
             gap, alpha = self._with_best_dual(primal, gap, alpha)
         certificate = Certificate(
@@ -241,7 +242,8 @@ class _Run:
             "",
             repr(self.solver),
         )
-        metrics = {name: float(f(w, b)) for name, f in self.metrics.items()}
+        metrics = self.solver.extras(self.problem, self.state)
+        metrics |= {name: float(f(w, b)) for name, f in self.metrics.items()}
         counts = (certificate.epochs, self.state.updates, self.state.examples)
         self.last = Record(
             *counts, self.seconds, self.cpu_seconds, certificate, w, b, alpha, metrics

@@ -10,6 +10,9 @@ import numpy as np
 from zerogap._params import Parameters
 from zerogap.problem import Problem
 
+OUTPUTS = ("last", "average", "weighted-average", "random", "best")
+"""Output rules: they change the answer, never the path."""
+
 Answer = tuple[np.ndarray, float, np.ndarray | None]
 
 
@@ -33,6 +36,7 @@ class Solver(Parameters):
     A solver defines ``begin``, ``_steps`` and ``answer``; see `zerogap.SDCA` for the shape.
     """
 
+    dual = True  # whether the dual point of an answer is as good as any that belongs to it
     output = "last"
     t0 = cast("int | None", None)
 
@@ -81,6 +85,26 @@ class Solver(Parameters):
                 # sampling): P(the next draw is at age k or later) = age / (k - 1).
                 age = draw - state.t0
                 state.next_draw = state.t0 + int(age / (1.0 - state.draw.random())) + 1
+
+    def extras(self, problem: Problem, state: Any) -> dict[str, float]:
+        """Return further columns of the history that this solver knows."""
+        return {}
+
+    @property
+    def averaging(self) -> bool:
+        """Whether the answer is an average of the iterates after t0."""
+        return self.output in ("average", "weighted-average")
+
+    def _total_weight(self, state: Any) -> float:
+        """Return the sum of the weights of the iterates averaged so far: 1 each, or 1, 2, 3, ..."""
+        count = state.updates - state.t0
+        return count * (count + 1) / 2.0 if self.output == "weighted-average" else count
+
+    def _check_output(self) -> None:
+        self._choose("output", OUTPUTS)
+        t0 = self.t0
+        whole = t0 is None or (isinstance(t0, int) and not isinstance(t0, bool) and t0 >= 0)
+        self._require(whole, "t0 must be a number of updates >= 0")
 
     def _check(self, problem: Problem) -> None:
         """Raise ValueError if a hyper-parameter is impossible, or impossible for this problem."""

@@ -26,7 +26,7 @@ _EMPTY = np.empty(0)
 
 
 @kernel
-def _sdca_steps(problem, order, alpha, u, bias, rho, trace, age):
+def _sdca_steps(problem, order, alpha, u, bias, rho, trace, age, weighted):
     """Maximise the dual over alpha_i alone, exactly, for each i in `order` (Procedure SDCA).
 
     Keeps u = u(alpha) and bias = (b, mean(alpha)) with b = centre + rho mean(alpha).  An active set
@@ -57,11 +57,12 @@ def _sdca_steps(problem, order, alpha, u, bias, rho, trace, age):
             bias[1] += s * step
             bias[0] += rho * s * step
             if averaging:
-                trace[i] += step * (age + k)
+                missed = age + k  # iterates that do not have this step
+                trace[i] += step * (0.5 * missed * (missed + 1) if weighted else missed)
 
 
 @kernel
-def _modified_sgd(problem, order, alpha, u, bias, rho, mass, trace, age):
+def _modified_sgd(problem, order, alpha, u, bias, rho, mass, trace, age, weighted):
     """First epoch of "SDCA with modified-SGD initialisation": row t is the last of a t-row problem.
 
     `mass` is the share of the rows seen before; u is kept as the dual sum of the whole problem,
@@ -81,7 +82,8 @@ def _modified_sgd(problem, order, alpha, u, bias, rho, mass, trace, age):
             rows.add_to(u, i, s * step / problem.lam)
             bias[1] += s * step
             if averaging:
-                trace[i] += step * (age + k)
+                missed = age + k  # iterates that do not have this step
+                trace[i] += step * (0.5 * missed * (missed + 1) if weighted else missed)
     return mass
 
 
@@ -110,9 +112,10 @@ class SDCA(Solver):
     ----------
     sampling : "permutation", "random" or "cyclic"
         A new order in each epoch, independent draws with replacement, or one random order kept.
-    output : "last", "average", "random" or "best"
-        The last iterate, the average of the iterates after `t0`, one of them drawn at random, or
-        the one with the smallest certified gap.  Changes the answer, never the path.
+    output : "last", "average", "weighted-average", "random" or "best"
+        The last iterate, the average of the iterates after `t0` (plain, or with weights 1, 2, 3,
+        ...), one of them drawn at random, or the one with the smallest certified gap.  Changes the
+        answer, never the path.
     t0 : int, optional
         Number of updates before averaging or drawing begins; half of the budget by default.
         Until then the answer is the last iterate.
@@ -162,7 +165,7 @@ class SDCA(Solver):
             state.alpha = problem.feasible(alpha)
         elif not problem.sqnorms.any():
             state.alpha = problem.dual_point(np.zeros(n), state.bias[0])
-        state.u = problem._dual_sum(state.alpha)
+        state.u = problem.dual_sum(state.alpha)
         state.bias[1] = problem.share @ state.alpha
         if self._shuffles(problem):
             state.layout = rng.permutation(n)
@@ -172,8 +175,8 @@ class SDCA(Solver):
 
     def answer(self, problem: Problem, state: SDCAState) -> Answer:
         alpha, u = state.alpha, state.u
-        if self.output == "average" and state.updates > state.t0:
-            alpha = alpha - state.trace / (state.updates - state.t0)
+        if self.averaging and state.updates > state.t0:
+            alpha = alpha - state.trace / self._total_weight(state)
         elif self.output == "random" and len(state.drawn):
             alpha = state.drawn
         moved = alpha is not state.alpha
@@ -189,16 +192,17 @@ class SDCA(Solver):
             state.order = self._order(n, state)
         if count and state.copied:
             state.stored = problem = state.stored or problem.take(state.layout)
-        if self.output == "average" and not len(state.trace):
+        if self.averaging and not len(state.trace):
             state.trace = np.zeros(n)
-        averaging = self.output == "average" and state.updates >= state.t0
-        trace, age = (state.trace if averaging else _EMPTY), state.updates - state.t0 + 1
+        begun = self.averaging and state.updates >= state.t0
+        age = state.updates - state.t0 + 1
+        averages = (state.trace if begun else _EMPTY, age, self.output == "weighted-average")
         order = state.order[state.position : state.position + count]
         common = (problem, order, state.alpha, state.u, state.bias)
         if self.start == "sgd" and state.updates < n:
-            state.mass = _modified_sgd(*common, state.rho, state.mass, trace, age)
+            state.mass = _modified_sgd(*common, state.rho, state.mass, *averages)
         else:
-            _sdca_steps(*common, state.rho, trace, age)
+            _sdca_steps(*common, state.rho, *averages)
         if state.position + count == n:
             # The intercept is the multiplier of the constraint mean(alpha) = 0, found by the
             # proximal method of multipliers: at the end of an epoch its centre moves to b.
@@ -233,10 +237,8 @@ class SDCA(Solver):
 
     def _check(self, problem: Problem) -> None:
         self._choose("sampling", ("permutation", "random", "cyclic"))
-        self._choose("output", ("last", "average", "random", "best"))
+        self._check_output()
         self._choose("start", (None, "sgd"))
         self._choose("layout", ("auto", "shuffled", "given"))
-        if self.t0 is not None and not self.t0 >= 0:
-            raise ValueError(f"SDCA: t0 must be a number of updates >= 0, got {self.t0!r}")
         if self.start == "sgd" and isinstance(problem.penalty, ElasticNet):
             raise ValueError("SDCA: start='sgd' is defined for the L2 penalty only, use l1_ratio=0")

@@ -1,0 +1,194 @@
+"""Accelerated mini-batch stochastic dual coordinate ascent.
+
+Reference: S. Shalev-Shwartz and T. Zhang, "Accelerated mini-batch stochastic dual coordinate
+ascent", Advances in Neural Information Processing Systems 26, 2013.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from zerogap._jit import kernel
+from zerogap.losses import Hinge
+from zerogap.problem import Problem
+from zerogap.solvers.gradient import check_batch_size, check_l2
+from zerogap.solvers.protocol import Answer, Solver, State
+
+_EMPTY = np.empty(0)
+
+
+@kernel
+def _asdca_steps(problem, order, batch, theta, alpha, u, w, bias, rho, sums, age, weighted):
+    """Mini-batch steps of the paper's procedure; keeps u = u(alpha).
+
+    `bias` holds the b of w, mean(alpha), and the centre of the multiplier method for b, as in SDCA.
+    """
+    rows, loss, identity = problem.rows, problem.loss, problem.penalty
+    lam = problem.lam
+    sum_w, trace = sums
+    averaging = len(sum_w) > 0
+    point = np.empty_like(w)
+    for k in range(len(order) // batch):
+        if averaging:
+            sum_w += (age + k if weighted else 1.0) * w
+        point[:] = (1.0 - theta) * w + theta * u  # where the batch takes its slopes
+        b = (1.0 - theta) * bias[0] + theta * (bias[2] + rho * bias[1])
+        missed = age + k
+        for i in order[k * batch : (k + 1) * batch]:
+            slope = loss.derivative(rows.dot(i, point, identity) + b, problem.y[i])
+            step = -theta * (alpha[i] + slope)
+            alpha[i] += step
+            rows.add_to(u, i, problem.share[i] * step / lam)
+            bias[1] += problem.share[i] * step
+            if averaging:
+                trace[i] += step * (0.5 * missed * (missed + 1) if weighted else missed)
+        w[:] = (1.0 - theta) * w + theta * u
+        bias[0] = (1.0 - theta) * bias[0] + theta * (bias[2] + rho * bias[1])
+
+
+@dataclass
+class ASDCAState(State):
+    """State of `ASDCA`: one dual variable per row, their sum u, and the accelerated iterate w."""
+
+    alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
+    u: np.ndarray = field(default_factory=lambda: _EMPTY)
+    w: np.ndarray = field(default_factory=lambda: _EMPTY)
+    bias: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    rho: float = 0.0
+    theta: float = 0.0
+    order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    sum_w: np.ndarray = field(default_factory=lambda: _EMPTY)
+    trace: np.ndarray = field(default_factory=lambda: _EMPTY)
+    drawn_w: np.ndarray = field(default_factory=lambda: _EMPTY)
+    drawn_alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
+
+
+@dataclass(frozen=True)
+class ASDCA(Solver):
+    """Accelerated mini-batch SDCA, for smooth losses.
+
+    A step takes a random batch A of m rows and, with momentum theta::
+
+        point   = (1 - theta) w + theta u(alpha)
+        alpha_i <- (1 - theta) alpha_i - theta phi'(x_i.point)      for i in A
+        w       <- (1 - theta) w + theta u(alpha)
+
+    With theta = min(1, sqrt(g/m), g, g^(2/3) / m^(1/3)) / 4, where g = gamma lam n / R^2 for a
+    (1 / gamma)-smooth loss and rows in a ball of radius R, m (P(w) - P*) + n (D* - D(alpha))
+    shrinks by 1 - theta m / n per step in expectation.  A larger theta may diverge.
+
+    Parameters
+    ----------
+    batch_size : int
+        Rows per update, m.
+    theta : float in (0, 1], optional
+        Momentum; by default the largest that the theory allows for the data's own radius.
+    gamma : float, optional
+        For the default theta: 1 / smoothness of the loss, by default the loss' own.
+    report_hinge : bool
+        Whether to record the ordinary hinge objective of w as the further column ``hinge_primal``.
+        The method does not minimise it: for the smooth hinge it lies up to gamma / 2 above.
+    output, t0
+        As in `SDCA`.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+    >>> problem = zg.Problem(X, y, "smooth-hinge", lam=0.01)
+    >>> zg.solve(problem, zg.ASDCA(batch_size=8), tol=1e-6, random_state=0).stop_reason
+    'converged'
+    """
+
+    batch_size: int = 8
+    theta: float | None = None
+    gamma: float | None = None
+    report_hinge: bool = False
+    output: str = "last"
+    t0: int | None = None
+
+    def begin(
+        self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
+    ) -> ASDCAState:
+        n, d = problem.shape
+        state = ASDCAState(rng, draw=rng.spawn(1)[0], alpha=np.zeros(n), w=np.zeros(d))
+        if problem.fit_intercept:  # as in SDCA: b is a multiplier, see there
+            mean_sqnorm = float(problem.share @ problem.sqnorms)
+            state.rho = max(0.1 * mean_sqnorm / problem.lam, 1.0)
+            state.bias[[0, 2]] = problem.best_intercept(np.zeros(n)) if warm is None else warm[1]
+        if warm is not None:
+            state.w = np.array(warm[0])
+            z = problem.scores(state.w)
+            given = problem.dual_point(z, warm[1]) if warm[2] is None else warm[2]
+            state.alpha = problem.feasible(given)
+        state.u = problem.dual_sum(state.alpha)
+        state.bias[1] = problem.share @ state.alpha
+        state.theta = self._largest_theta(problem, state.rho) if self.theta is None else self.theta
+        if self.averaging:
+            state.sum_w, state.trace = np.zeros(d), np.zeros(n)
+        return state
+
+    def _largest_theta(self, problem: Problem, rho: float) -> float:
+        """Return the momentum of the theorem, with weights as factors of the losses."""
+        n, m = problem.shape[0], self.batch_size
+        gamma = 1.0 / problem.loss.smoothness if self.gamma is None else self.gamma
+        sqnorms = problem.sqnorms + rho * problem.lam  # the intercept is one more feature
+        radius2 = float((n * problem.share * sqnorms).max())
+        if radius2 == 0.0:
+            return 0.25
+        g = gamma * problem.lam * n / radius2
+        return 0.25 * min(1.0, math.sqrt(g / m), g, g ** (2 / 3) / m ** (1 / 3))
+
+    def epoch_length(self, problem: Problem) -> int:
+        return -(-problem.shape[0] // self.batch_size)
+
+    def answer(self, problem: Problem, state: ASDCAState) -> Answer:
+        b = float(state.bias[0])
+        if self.output == "random" and len(state.drawn_w):
+            return state.drawn_w, b, state.drawn_alpha
+        if self.averaging and state.updates > state.t0:
+            total = self._total_weight(state)
+            return state.sum_w / total, b, state.alpha - state.trace / total
+        return state.w.copy(), b, state.alpha.copy()
+
+    def extras(self, problem: Problem, state: ASDCAState) -> dict[str, float]:
+        """Return the hinge objective of the answer, if it was asked for."""
+        if not self.report_hinge:
+            return {}
+        w, b, _ = self.answer(problem, state)
+        return {"hinge_primal": problem.with_loss(Hinge()).primal(w, b)}
+
+    def _steps(self, problem: Problem, state: ASDCAState, count: int) -> int:
+        n, m = problem.shape[0], self.batch_size
+        if count and state.position == 0:
+            steps = self.epoch_length(problem)
+            order = state.rng.permutation(n)
+            # the last batch is filled up with rows of the first, so that all have m rows
+            state.order = np.concatenate([order, order[: steps * m - n]])
+        begun = self.averaging and state.updates >= state.t0
+        sums = (state.sum_w, state.trace) if begun else (_EMPTY, _EMPTY)
+        order = state.order[state.position * m : (state.position + count) * m]
+        arrays = (problem, order, m, state.theta, state.alpha, state.u, state.w, state.bias)
+        age = state.updates - state.t0 + 1
+        _asdca_steps(*arrays, state.rho, sums, age, self.output == "weighted-average")
+        if count and state.position + count == self.epoch_length(problem):
+            # an epoch closes a share theta of the distance, so the centre moves by that share
+            state.bias[2] += state.theta * state.rho * state.bias[1]
+        return len(order)
+
+    def _draw(self, problem: Problem, state: ASDCAState) -> None:
+        state.drawn_w, state.drawn_alpha = state.w.copy(), state.alpha.copy()
+
+    def _check(self, problem: Problem) -> None:
+        self._check_output()
+        check_batch_size(self, problem)
+        check_l2(self, problem)
+        smooth = math.isfinite(problem.loss.smoothness)
+        self._require(smooth, f"needs a smooth loss, {problem.loss!r} has a kink: use SDCA")
+        self._require(self.theta is None or 0 < self.theta <= 1, "theta must be in (0, 1]")
+        self._require(self.gamma is None or 0 < self.gamma < math.inf, "gamma must be positive")
+        classification = not self.report_hinge or problem.loss.task == "classification"
+        self._require(classification, "report_hinge needs a classification loss")

@@ -1,0 +1,420 @@
+"""Gradient descent and stochastic (sub-)gradient descent, with lazy scaling, averages and a dual.
+
+A step w <- (1 - eta lam) w - eta g, where g is the mean of n share_i phi'(z_i) x_i over a batch,
+only adds rows to v if w is stored as scale * v: on sparse data it costs O(non-zeros).  The sum of
+all iterates is kept as (running sum of scales) * v + rest, again touching only the rows of a batch
+(W. Xu, "Towards optimal one pass large scale learning with averaged stochastic gradient descent",
+2011).  And since w = scale sum_i c_i x_i, each method has dual variables without asking for them:
+alpha_i = lam scale c_i / share_i satisfies w = w(alpha).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from zerogap._jit import kernel
+from zerogap.penalties import ElasticNet
+from zerogap.problem import Problem
+from zerogap.solvers.protocol import Answer, Solver, State
+
+_EMPTY = np.empty(0)
+_AHEAD = 16  # rows between asking for one and using it
+SCALE, BIAS, SCALES, SQNORM, OBJECTIVE, BATCHES = range(6)  # places in `numbers`
+
+
+@kernel
+def subgradient_steps(problem, order, batch, rates, v, c, numbers, sums, radius, age, weighted):
+    """One mini-batch step for each row (eta, 1 - eta lam, rate of b) of `rates`.
+
+    `numbers` holds scale and b, and what is summed along the way; `sums` the rests of the averages.
+    """
+    rows, loss, identity = problem.rows, problem.loss, problem.penalty
+    n, lam, last = len(problem.y), problem.lam, len(order) - 1
+    rest_v, rest_c = sums
+    averaging = len(rest_v) > 0
+    slopes, products = np.empty(batch), np.empty(batch)
+    for k in range(len(rates)):
+        eta, shrink, bias_rate = rates[k]
+        first, end = k * batch, min((k + 1) * batch, len(order))
+        size = end - first
+        value, pull = 0.0, 0.0
+        for j in range(size):
+            rows.hint(order[min(first + j + 2 * _AHEAD, last)])
+            rows.fetch(order[min(first + j + _AHEAD, last)])
+            i = order[first + j]
+            weight = n * problem.share[i] / size
+            products[j] = rows.dot(i, v, identity)
+            z = numbers[SCALE] * products[j] + numbers[BIAS]
+            slopes[j] = weight * loss.derivative(z, problem.y[i])
+            value += weight * loss.value(z, problem.y[i])
+            pull += slopes[j]
+        numbers[OBJECTIVE] += value + 0.5 * lam * numbers[SQNORM]
+        numbers[BATCHES] += 1.0
+        if averaging:
+            numbers[SCALES] += numbers[SCALE] * (age + k if weighted else 1.0)
+        numbers[SQNORM] *= shrink * shrink
+        numbers[SCALE] *= shrink
+        if numbers[SCALE] < 1e-9:  # also in Pegasos' first step, which forgets the start
+            if averaging:
+                rest_v += numbers[SCALES] * v
+                rest_c += numbers[SCALES] * c
+                numbers[SCALES] = 0.0
+            v *= numbers[SCALE]
+            c *= numbers[SCALE]
+            products *= numbers[SCALE]
+            numbers[SCALE] = 1.0
+        for j in range(size):
+            if slopes[j] != 0.0:
+                i = order[first + j]
+                move = -eta * slopes[j] / numbers[SCALE]
+                product = products[j] if size == 1 else rows.dot(i, v, identity)
+                growth = (2.0 * product + move * problem.sqnorms[i]) * move
+                numbers[SQNORM] += growth * numbers[SCALE] ** 2
+                rows.add_to(v, i, move)
+                c[i] += move
+                if averaging:
+                    rows.add_to(rest_v, i, -numbers[SCALES] * move)
+                    rest_c[i] -= numbers[SCALES] * move
+        numbers[BIAS] -= bias_rate * pull
+        if numbers[SQNORM] > radius * radius:
+            numbers[SCALE] *= radius / math.sqrt(numbers[SQNORM])
+            numbers[SQNORM] = radius * radius
+
+
+@dataclass
+class SubgradientState(State):
+    """State of the stochastic sub-gradient methods; see the head of this file for v, c and sums."""
+
+    v: np.ndarray = field(default_factory=lambda: _EMPTY)
+    c: np.ndarray = field(default_factory=lambda: _EMPTY)
+    numbers: np.ndarray = field(default_factory=lambda: np.array([1.0, 0, 0, 0, 0, 0]))
+    rest_v: np.ndarray = field(default_factory=lambda: _EMPTY)
+    rest_c: np.ndarray = field(default_factory=lambda: _EMPTY)
+    order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    drawn_w: np.ndarray = field(default_factory=lambda: _EMPTY)
+    drawn_alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
+    drawn_b: float = 0.0
+
+
+@dataclass(frozen=True)
+class StochasticSubgradient(Solver):
+    """What Pegasos and SGD share; they define ``_rates`` and their parameters."""
+
+    dual = False
+    batch_size = 1
+    sampling = "epochs"
+    radius = math.inf
+
+    def _rates(self, problem: Problem, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return eta and 1 - eta lam for the steps with these numbers, counted from 1."""
+        raise NotImplementedError
+
+    def _ball(self, problem: Problem) -> float:
+        """Return the radius of the ball that iterates are projected on."""
+        return math.inf
+
+    def begin(
+        self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
+    ) -> SubgradientState:
+        n, d = problem.shape
+        state = SubgradientState(rng, draw=rng.spawn(1)[0], v=np.zeros(d), c=np.zeros(n))
+        if problem.fit_intercept:
+            state.numbers[BIAS] = problem.best_intercept(np.zeros(n))
+        if warm is not None:
+            w, state.numbers[BIAS], alpha = warm
+            state.v[:] = w
+            if alpha is not None:
+                state.c[:] = problem.share * alpha / problem.lam
+            norm = float(np.linalg.norm(state.v))
+            ball = self._ball(problem)
+            self._require(norm <= ball * (1 + 1e-9), f"must start in the ball |w| <= {ball:g}")
+        return state
+
+    def epoch_length(self, problem: Problem) -> int:
+        return -(-problem.shape[0] // self.batch_size)
+
+    def answer(self, problem: Problem, state: SubgradientState) -> Answer:
+        v, c, numbers = state.v, state.c, state.numbers
+        if self.output == "random" and len(state.drawn_w):
+            return state.drawn_w, state.drawn_b, state.drawn_alpha
+        if self.averaging and state.updates > state.t0:
+            total = self._total_weight(state)
+            w = (numbers[SCALES] * v + state.rest_v) / total
+            c = (numbers[SCALES] * c + state.rest_c) / total
+        else:
+            w, c = numbers[SCALE] * v, numbers[SCALE] * c
+        return w, float(numbers[BIAS]), _duals(problem, c)
+
+    def extras(self, problem: Problem, state: SubgradientState) -> dict[str, float]:
+        """Return the mean of the mini-batch objectives of the present epoch, before each update."""
+        batches = state.numbers[BATCHES]
+        return {"estimate": state.numbers[OBJECTIVE] / batches if batches else math.nan}
+
+    def _steps(self, problem: Problem, state: SubgradientState, count: int) -> int:
+        n, d = problem.shape
+        numbers = state.numbers
+        if count and state.position == 0:
+            state.order = self._order(n, state.rng)
+            numbers[[OBJECTIVE, BATCHES]] = 0.0
+            numbers[SQNORM] = numbers[SCALE] ** 2 * (state.v @ state.v)  # undo rounding
+        begun = self.averaging and state.updates >= state.t0
+        if begun and not len(state.rest_v):
+            state.rest_v, state.rest_c = np.zeros(d), np.zeros(n)
+        sums = (state.rest_v, state.rest_c) if begun else (_EMPTY, _EMPTY)
+        steps = state.updates + 1.0 + np.arange(count)
+        rates = np.zeros((count, 3))
+        rates[:, 0], rates[:, 1] = self._rates(problem, steps)
+        if problem.fit_intercept:  # not regularised, so that eta may be far too long for b
+            rates[:, 2] = np.minimum(rates[:, 0], 1.0 / (_curvature(problem) * np.sqrt(steps)))
+        start = state.position * self.batch_size
+        order = state.order[start : start + count * self.batch_size]
+        arrays = (problem, order, self.batch_size, rates, state.v, state.c, numbers, sums)
+        age = state.updates - state.t0 + 1
+        subgradient_steps(*arrays, self._ball(problem), age, self.output == "weighted-average")
+        return len(order)
+
+    def _draw(self, problem: Problem, state: SubgradientState) -> None:
+        scale = state.numbers[SCALE]
+        state.drawn_w, state.drawn_b = scale * state.v, float(state.numbers[BIAS])
+        state.drawn_alpha = _duals(problem, scale * state.c)
+
+    def _order(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the rows of the epoch's batches, one batch after the other."""
+        size = self.batch_size
+        if self.sampling == "epochs":  # a random partition, its last batch smaller
+            return rng.permutation(n)
+        steps = -(-n // size)
+        if size == 1:
+            return rng.integers(n, size=n)
+        if size * size > n:
+            return np.concatenate([rng.choice(n, size, replace=False) for _ in range(steps)])
+        batches = rng.integers(n, size=(steps, size))  # subsets: draw again where a row repeats
+        while (twice := (np.diff(np.sort(batches, axis=1), axis=1) == 0).any(axis=1)).any():
+            batches[twice] = rng.integers(n, size=(int(twice.sum()), size))
+        return batches.ravel()
+
+    def _check(self, problem: Problem) -> None:
+        self._check_output()
+        self._choose("sampling", ("random", "epochs"))
+        check_batch_size(self, problem)
+        check_l2(self, problem)
+
+
+@dataclass(frozen=True)
+class SGD(StochasticSubgradient):
+    """Stochastic (sub-)gradient descent with mini-batches and a step-size schedule.
+
+    Parameters
+    ----------
+    batch_size : int
+        Rows per update.
+    step : float, optional
+        Initial step eta_1, at most 1 / lam.  By default 1 / (L + lam) for losses with smoothness
+        L / max|x|^2, and 1 / (max|x|^2 + lam) for losses with kinks.
+    schedule : "constant", "sqrt" or "inverse"
+        eta_t = step, step / sqrt(t), or step / (1 + lam step (t - 1)), which tends to 1 / (lam t).
+    sampling : "epochs" or "random"
+        A new random partition in batches for each epoch, or independent random batches.
+    output, t0
+        As in `SDCA`.
+
+    Notes
+    -----
+    The history has a further column, ``estimate``: the mean of the mini-batch objectives before
+    each update of the epoch, which costs nothing and is biased.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+    >>> problem = zg.Problem(X, y, "logistic", lam=0.01)
+    >>> solver = zg.SGD(batch_size=10, schedule="inverse", output="average")
+    >>> zg.solve(problem, solver, tol=1e-2, max_epochs=200, random_state=0).stop_reason
+    'converged'
+    """
+
+    batch_size: int = 1
+    step: float | None = None
+    schedule: str = "sqrt"
+    sampling: str = "epochs"
+    output: str = "last"
+    t0: int | None = None
+
+    def _rates(self, problem: Problem, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        first = self.step
+        if first is None:
+            sqnorm = float(problem.sqnorms.max()) + problem.fit_intercept
+            first = 1.0 / (_curvature(problem) * sqnorm + problem.lam)
+        if self.schedule == "constant":
+            eta = np.full(len(steps), first)
+        elif self.schedule == "sqrt":
+            eta = first / np.sqrt(steps)
+        else:
+            eta = first / (1.0 + problem.lam * first * (steps - 1.0))
+        return eta, 1.0 - problem.lam * eta
+
+    def _check(self, problem: Problem) -> None:
+        super()._check(problem)
+        self._choose("schedule", ("constant", "sqrt", "inverse"))
+        check_step(self, problem)
+
+
+@dataclass
+class GDState(State):
+    """State of `GD`: the iterate, its dual variables, and their sums over the iterates after t0."""
+
+    w: np.ndarray = field(default_factory=lambda: _EMPTY)
+    b: float = 0.0
+    alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
+    step: float = 0.0
+    objective: float = math.nan
+    sum_w: np.ndarray = field(default_factory=lambda: _EMPTY)
+    sum_alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
+    drawn_w: np.ndarray = field(default_factory=lambda: _EMPTY)
+    drawn_alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
+
+
+@dataclass(frozen=True)
+class GD(Solver):
+    """Gradient descent: one (sub-)gradient of the whole objective per update.
+
+    Parameters
+    ----------
+    step : float, optional
+        Constant step, at most 1 / lam.  By default 1 / L, where L is the smoothness of the
+        objective (the largest eigenvalue of the data's second moments, by power iteration, times
+        the smoothness of the loss, plus lam).  For losses with kinks no constant step converges,
+        and the default is the decreasing 1 / (L' + lam t) with L' for a loss of smoothness 1.
+    output, t0
+        As in `SDCA`; an update is an epoch.
+
+    Notes
+    -----
+    The history has a further column, ``estimate``: the objective before the last update.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+    >>> problem = zg.Problem(X, y, "logistic", lam=0.01)
+    >>> zg.solve(problem, zg.GD(), tol=1e-4, random_state=0).stop_reason
+    'converged'
+    """
+
+    dual = False
+    step: float | None = None
+    output: str = "last"
+    t0: int | None = None
+
+    def begin(
+        self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
+    ) -> GDState:
+        n, d = problem.shape
+        state = GDState(rng, draw=rng.spawn(1)[0], w=np.zeros(d), alpha=np.zeros(n))
+        if warm is not None:
+            w, state.b, alpha = warm
+            state.w = np.array(w)
+            state.alpha = np.zeros(n) if alpha is None else np.array(alpha)
+        elif problem.fit_intercept:
+            state.b = problem.best_intercept(np.zeros(n))
+        smoothness = _curvature(problem) * largest_moment(problem, rng) + problem.lam
+        state.step = 1.0 / smoothness if self.step is None else self.step
+        if self.averaging:
+            state.sum_w, state.sum_alpha = np.zeros(d), np.zeros(n)
+        return state
+
+    def epoch_length(self, problem: Problem) -> int:
+        return 1
+
+    def answer(self, problem: Problem, state: GDState) -> Answer:
+        if self.output == "random" and len(state.drawn_w):
+            return state.drawn_w, state.b, state.drawn_alpha
+        if self.averaging and state.updates > state.t0:
+            total = self._total_weight(state)
+            return state.sum_w / total, state.b, state.sum_alpha / total
+        return state.w.copy(), state.b, state.alpha.copy()
+
+    def extras(self, problem: Problem, state: GDState) -> dict[str, float]:
+        """Return the objective before the last update."""
+        return {"estimate": state.objective}
+
+    def _steps(self, problem: Problem, state: GDState, count: int) -> int:
+        decreasing = self.step is None and not math.isfinite(problem.loss.smoothness)
+        for t in range(state.updates + 1, state.updates + count + 1):
+            if self.averaging and t > state.t0:
+                weight = t - state.t0 if self.output == "weighted-average" else 1
+                state.sum_w += weight * state.w
+                state.sum_alpha += weight * state.alpha
+            eta = 1.0 / (1.0 / state.step + problem.lam * (t - 1)) if decreasing else state.step
+            z = problem.scores(state.w) + state.b
+            state.objective = problem.value_at(z, state.w)
+            pull = -problem.slopes(z)
+            # With u(pull) = -(gradient of the loss) / lam the step is an average, and so is alpha's
+            state.w += eta * problem.lam * (problem.dual_sum(pull) - state.w)
+            state.alpha += eta * problem.lam * (pull - state.alpha)
+            if problem.fit_intercept:
+                state.b += min(eta, 1.0 / _curvature(problem)) * float(problem.share @ pull)
+        return count * problem.shape[0]
+
+    def _draw(self, problem: Problem, state: GDState) -> None:
+        state.drawn_w, state.drawn_alpha = state.w.copy(), state.alpha.copy()
+
+    def _check(self, problem: Problem) -> None:
+        self._check_output()
+        check_step(self, problem)
+        check_l2(self, problem)
+
+
+def _duals(problem: Problem, c: np.ndarray) -> np.ndarray:
+    """Return alpha with w(alpha) = sum_i c_i x_i; rows without weight have none."""
+    share = np.where(problem.share > 0, problem.share, np.inf)
+    return problem.lam * c / share
+
+
+def largest_moment(problem: Problem, rng: np.random.Generator) -> float:
+    """Return the largest eigenvalue of 1/S sum_i s_i x_i x_i', with a constant feature for b.
+
+    Power iteration approaches it from below; gradient descent converges up to twice the step.
+    """
+    v = rng.spawn(1)[0].standard_normal(problem.shape[1])
+    offset, value = float(problem.fit_intercept), 0.0
+    for _ in range(50):
+        size = math.sqrt(v @ v + offset * offset)
+        if size == 0.0:
+            return 0.0
+        v, offset = v / size, offset / size
+        z = problem.scores(v) + offset
+        v = problem.lam * problem.dual_sum(z)
+        offset = float(problem.share @ z) if problem.fit_intercept else 0.0
+        before, value = value, float(problem.share @ z**2)
+        if abs(value - before) <= 1e-3 * value:
+            break
+    return value
+
+
+def _curvature(problem: Problem) -> float:
+    """Return the smoothness of the loss, or 1 where it has kinks."""
+    return problem.loss.smoothness if math.isfinite(problem.loss.smoothness) else 1.0
+
+
+def check_batch_size(solver: Solver, problem: Problem) -> None:
+    """Refuse a batch size that is not in 1, ..., n."""
+    size, n = solver.batch_size, problem.shape[0]  # type: ignore[attr-defined]
+    whole = isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= n
+    solver._require(whole, f"batch_size must be a whole number from 1 to the {n} rows")
+
+
+def check_step(solver: Solver, problem: Problem) -> None:
+    """Refuse a step that is not positive, or so long that it turns w around."""
+    step = solver.step  # type: ignore[attr-defined]
+    limit = 1.0 / problem.lam
+    solver._require(step is None or 0 < step <= limit, f"step must be in (0, 1 / lam = {limit:g}]")
+
+
+def check_l2(solver: Solver, problem: Problem) -> None:
+    """Refuse an elastic net, for which these methods are not made."""
+    smooth = not isinstance(problem.penalty, ElasticNet)
+    solver._require(smooth, "is made for the L2 penalty: use l1_ratio=0, or SDCA")
