@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from zerogap._jit import Struct, kernel, prefetch
+from zerogap._jit import Struct, in_order, kernel, prefetch
 
 _FLOATS = (np.float32, np.float64)
 _BLOCK = 4_000_000  # stored values read by one kernel call: a few milliseconds, so Ctrl-C works
@@ -125,6 +125,7 @@ class CSRRows(Rows):
         signed = self.indices.view(np.int32 if self.indices.itemsize == 4 else np.int64)
         return sparse.csr_matrix((self.data, signed, self.indptr), shape=self.shape) @ W.T
 
+    @in_order
     def dot(self, i, u, penalty):
         """x_i . w  with  w = penalty.to_primal(u)"""
         total = 0.0
