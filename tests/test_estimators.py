@@ -227,6 +227,16 @@ def test_not_converged_says_how_far():
         zg.LinearClassifier(tol=1e-9, max_epochs=3, random_state=0).fit(X, y)
 
 
+def test_seconds_are_shared_by_the_classes():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((500, 20)), rng.integers(0, 5, 500)
+    clf = zg.LinearClassifier(tol=0.0, max_epochs=10**7, max_seconds=0.5, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"stopped \(max_seconds\).* of class number"):
+        clf.fit(X, y)
+    assert {part.stop_reason for part in clf.certificate_.parts} == {"max_seconds"}
+    assert clf.certificate_.seconds < 1.5, "not half a second each"
+
+
 def test_ctrl_c_keeps_the_best_certified_model():
     X, y = make_data("hinge", n=3000, d=50)
     clf = zg.LinearClassifier(tol=0.0, max_epochs=10**6, random_state=0)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import zerogap as zg
 from problems import make_data
@@ -64,3 +65,9 @@ def test_impossible_grids_are_refused(lams, message):
     X, y = make_data("hinge")
     with pytest.raises(ValueError, match=message):
         zg.path(X, y, lams)
+
+
+def test_unfinished_paths_warn():
+    X, y = make_data("hinge", n=100)
+    with pytest.warns(ConvergenceWarning, match="asked for 1e-12"):
+        zg.path(X, y, [1e-4], tol=1e-12, max_epochs=2, random_state=0)

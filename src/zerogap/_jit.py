@@ -11,6 +11,7 @@ import functools
 import hashlib
 import inspect
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,9 +89,10 @@ class Struct:
     @functools.cached_property
     def _numba_type_(self) -> StructType:
         names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
-        fields = tuple((name, _field_type(getattr(self, name))) for name in names)
-        struct_type = StructType(type(self), fields)
-        return _types.setdefault(struct_type.name, struct_type)
+        with _lock:  # threads may meet a class for the first time together
+            fields = tuple((name, _field_type(getattr(self, name))) for name in names)
+            struct_type = StructType(type(self), fields)
+            return _types.setdefault(struct_type.name, struct_type)
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
@@ -108,6 +110,7 @@ class StructType(types.Type):
 
 
 _types: dict[str, StructType] = {}
+_lock = threading.RLock()
 
 
 def _find_type(name: str, fields: tuple[tuple[str, Any], ...]) -> StructType:

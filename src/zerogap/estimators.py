@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import threading
-import warnings
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral, Real
@@ -15,7 +15,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -33,6 +32,7 @@ from zerogap.validation import (
     refuse_targets,
     refuse_type,
     sample_weights,
+    warn_if_short,
 )
 
 _NO_TARGETS = object()
@@ -108,6 +108,8 @@ class _LinearModel(BaseEstimator):
         starts = self._starts(len(problems), X.shape)
         seeds = np.random.SeedSequence(as_seed(self.random_state)).generate_state(len(problems))
         stop = threading.Event()
+        jobs = effective_n_jobs(self.n_jobs)
+        budget = _Budget(self.max_seconds, len(problems), jobs)
 
         def run(k: int) -> Result:
             return solve(
@@ -115,7 +117,7 @@ class _LinearModel(BaseEstimator):
                 solver,
                 tol=self.tol,
                 max_epochs=self.max_epochs,
-                max_seconds=self.max_seconds,
+                max_seconds=budget.share(k),
                 callback=self.callback,
                 warm_start=starts[k],
                 random_state=int(seeds[k]),
@@ -125,7 +127,7 @@ class _LinearModel(BaseEstimator):
 
         if len(problems) == 1:
             return [run(0)]
-        return _run_all(run, len(problems), effective_n_jobs(self.n_jobs), stop)
+        return _run_all(run, len(problems), jobs, stop)
 
     def _publish(self, results: list[Result]) -> None:
         """Set the fitted attributes; warn, or pass Ctrl-C on, if the asked gap was not reached."""
@@ -139,8 +141,7 @@ class _LinearModel(BaseEstimator):
         self.certificate_ = dataclasses.replace(certificate, solver=name)
         self.history_ = results[0].history if single else [r.history for r in results]
         self.n_iter_ = max(1, int(np.ceil(self.certificate_.epochs)))
-        if certificate.stop_reason in ("max_epochs", "max_seconds", "diverged"):
-            warnings.warn(_advice(certificate, self.tol), ConvergenceWarning, stacklevel=3)
+        warn_if_short(certificate, self.tol)
 
     def _finish(self) -> Self:
         if self.certificate_.stop_reason == "interrupted":
@@ -482,6 +483,20 @@ def _signs(codes: np.ndarray, n_classes: int, shape: tuple[int, int]) -> np.ndar
     return np.where(codes == np.arange(n_classes)[:, None], 1.0, -1.0)
 
 
+class _Budget:
+    """Seconds for several problems: what is left is shared among those that have not begun."""
+
+    def __init__(self, seconds: float | None, count: int, jobs: int) -> None:
+        self.seconds, self.count, self.jobs = seconds, count, jobs
+        self.began = time.monotonic()
+
+    def share(self, k: int) -> float | None:
+        if self.seconds is None:
+            return None
+        left = self.seconds - (time.monotonic() - self.began)
+        return max(1e-3, left * min(1.0, self.jobs / (self.count - k)))
+
+
 def _run_all(
     run: Callable[[int], Result], count: int, jobs: int, stop: threading.Event
 ) -> list[Result]:
@@ -496,16 +511,3 @@ def _run_all(
         except BaseException:
             stop.set()
             raise
-
-
-def _advice(certificate: Certificate, tol: float) -> str:
-    """Say how far the model is from the optimum, and what to do about it."""
-    parts = certificate.parts or (certificate,)
-    worst = max(parts, key=lambda part: part.relative_gap)
-    which = f" of class number {parts.index(worst)}" if certificate.parts else ""
-    return (
-        f"stopped ({certificate.stop_reason}) at a relative duality gap{which} of "
-        f"{worst.relative_gap:.1e}, asked for {tol:.0e}: the objective {worst.primal:.6g} is at "
-        f"most {worst.gap:.2g} above its optimum.  If that is not enough, raise max_epochs or lam, "
-        f"or scale the features"
-    )

@@ -12,6 +12,7 @@ from zerogap.losses import Loss, as_loss
 from zerogap.problem import Problem
 from zerogap.rows import as_rows
 from zerogap.solvers import Result, as_solver, solve
+from zerogap.validation import warn_if_short
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +101,8 @@ def path(
         if last.stop_reason == "interrupted":
             raise KeyboardInterrupt
     ordered = tuple(results[k] for k in range(len(lams)))
+    for result in ordered:
+        warn_if_short(result.certificate, tol)
     return Path(
         lams,
         np.array([result.w for result in ordered]),

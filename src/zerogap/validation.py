@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 
+from zerogap.certificate import Certificate
 from zerogap.checks import check_weights
 
 
@@ -75,3 +78,19 @@ def refuse_targets(y: Any) -> None:
         i = int(np.argmin(np.isfinite(labels.ravel())))
         kind = "NaN" if np.isnan(labels.ravel()[i]) else "infinity"
         raise ValueError(f"Input y contains {kind} at position {i}: drop the row")
+
+
+def warn_if_short(certificate: Certificate, tol: float) -> None:
+    """Warn if a run ended short of its gap: say how far it is from the optimum, and what to do."""
+    if certificate.stop_reason not in ("max_epochs", "max_seconds", "diverged"):
+        return
+    parts = certificate.parts or (certificate,)
+    worst = max(parts, key=lambda part: part.relative_gap)
+    which = f" of class number {parts.index(worst)}" if certificate.parts else ""
+    message = (
+        f"stopped ({certificate.stop_reason}) at a relative duality gap{which} of "
+        f"{worst.relative_gap:.1e}, asked for {tol:.0e}: the objective {worst.primal:.6g} is at "
+        f"most {worst.gap:.2g} above its optimum.  If that is not enough, raise max_epochs or lam, "
+        f"or scale the features"
+    )
+    warnings.warn(message, ConvergenceWarning, stacklevel=4)
