@@ -176,13 +176,8 @@ class _Run:
     def __init__(
         self, problem: Problem, solver: Solver, tol: float, seed: int, metrics: dict[str, Any]
     ) -> None:
-        self.problem, self.solver, self.tol, self.seed, self.metrics = (
-            problem,
-            solver,
-            tol,
-            seed,
-            metrics,
-        )
+        self.problem, self.solver = problem, solver
+        self.tol, self.seed, self.metrics = tol, seed, metrics
         self.length = solver.epoch_length(problem)
         self.history = History()
         self.best_dual = _Best()
@@ -234,20 +229,18 @@ class _Run:
         if self.problem.fit_intercept:
             gap, alpha = self._with_best_dual(primal, gap, alpha)
         certificate = Certificate(
-            primal,
-            primal - gap,
-            gap,
-            self.state.updates / self.length,
-            self.seconds,
-            "",
-            repr(self.solver),
+            primal=primal,
+            dual=primal - gap,
+            gap=gap,
+            epochs=self.state.updates / self.length,
+            seconds=self.seconds,
+            solver=repr(self.solver),
         )
         metrics = self.solver.extras(self.problem, self.state)
         metrics |= {name: float(f(w, b)) for name, f in self.metrics.items()}
         counts = (certificate.epochs, self.state.updates, self.state.examples)
-        self.last = Record(
-            *counts, self.seconds, self.cpu_seconds, certificate, w, b, alpha, metrics
-        )
+        costs = (self.seconds, self.cpu_seconds)
+        self.last = Record(*counts, *costs, certificate, w, float(b), alpha, metrics)
         if self.best is None or gap < self.best.gap:
             self.best = self.last
         if not resumed:

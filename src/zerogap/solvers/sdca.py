@@ -201,7 +201,7 @@ class SDCA(Solver):
         common = (problem, order, state.alpha, state.u, state.bias)
         if self.start == "sgd" and state.updates < n:
             state.mass = _modified_sgd(*common, state.rho, state.mass, *averages)
-        else:
+        if count == 0 or not (self.start == "sgd" and state.updates < n):
             _sdca_steps(*common, state.rho, *averages)
         if state.position + count == n:
             # The intercept is the multiplier of the constraint mean(alpha) = 0, found by the
