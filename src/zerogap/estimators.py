@@ -45,7 +45,8 @@ _SHARED_PARAMETERS = """
     fit_intercept : bool
         Whether to fit an intercept.  It is not regularised.
     solver : str or Solver
-        "auto", "sdca", or an object such as ``zg.SDCA(sampling="cyclic")``.
+        "auto", "sdca", "asdca", "pegasos", "sgd", "gd", or an object such as
+        ``zg.SDCA(sampling="cyclic")``.
     tol : float
         Stop when the duality gap is at most tol times the objective: a proof that the objective
         is within a factor 1 / (1 - tol) of the optimum.
