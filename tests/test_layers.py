@@ -11,8 +11,10 @@ PACKAGE = Path(zerogap.__file__).parent
 LAYERS = [
     ["_jit", "_params", "memory", "certificate"],
     ["losses", "penalties", "rows"],
+    ["multiclass_losses"],
     ["checks", "bounds"],
     ["problem"],
+    ["multiclass"],
     ["history", "checkpoint"],
     ["progress"],
     ["solvers", "validation"],

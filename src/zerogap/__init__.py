@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Squared,
         SquaredHinge,
     )
+    from zerogap.multiclass_losses import MulticlassHinge, Softmax
     from zerogap.paths import Path, path
     from zerogap.problem import Problem
     from zerogap.solvers.asdca import ASDCA
@@ -50,6 +51,8 @@ _MODULES = {
     "Absolute": "losses",
     "EpsilonInsensitive": "losses",
     "Hinge": "losses",
+    "MulticlassHinge": "multiclass_losses",
+    "Softmax": "multiclass_losses",
     "Huber": "losses",
     "Logistic": "losses",
     "Quantile": "losses",
@@ -87,12 +90,14 @@ __all__ = [
     "LinearRegressor",
     "Logistic",
     "Loss",
+    "MulticlassHinge",
     "Path",
     "Pegasos",
     "Problem",
     "Quantile",
     "Result",
     "SmoothHinge",
+    "Softmax",
     "Solver",
     "Squared",
     "SquaredHinge",

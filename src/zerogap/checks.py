@@ -54,6 +54,12 @@ def check_targets(y: Any, n: int, loss: Loss) -> np.ndarray:
     if np.abs(y).max() > _LARGEST_TARGET:
         i = int(np.argmax(np.abs(y)))
         raise ValueError(f"y^2 overflows at position {i}: scale the targets")
+    if loss.task == "multiclass":
+        codes = y.astype(np.int64)
+        if not (valid := (codes == y) & (codes >= 0)).all():
+            i = int(np.argmin(valid))
+            raise ValueError(f"{loss} needs classes 0, 1, 2, ..., got {y[i]:g} at position {i}")
+        return codes
     if loss.task == "classification" and not (valid := np.abs(y) == 1.0).all():
         i = int(np.argmin(valid))
         raise ValueError(f"{loss} needs targets -1 and +1, got {y[i]:g} at position {i}")

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -21,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from zerogap.certificate import Certificate
 from zerogap.checks import as_seed
-from zerogap.losses import LOSSES, Loss, as_loss
+from zerogap.losses import LOSSES, Logistic, Loss, as_loss
 from zerogap.memory import free_memory
+from zerogap.multiclass_losses import MULTICLASS_LOSSES, Softmax
 from zerogap.problem import Problem
 from zerogap.rows import CSRRows, DenseRows, as_rows
 from zerogap.solvers import Result, as_solver, solve
@@ -150,13 +151,16 @@ class _LinearModel(BaseEstimator):
         return self
 
     def _loss(self) -> Loss:
-        names = [name for name, cls in LOSSES.items() if cls.task == self._task]
+        tasks = (
+            ("classification", "multiclass") if self._task == "classification" else ("regression",)
+        )
+        names = [n for n, cls in {**LOSSES, **MULTICLASS_LOSSES}.items() if cls.task in tasks]
         if isinstance(self.loss, str) and self.loss not in names:
             raise ValueError(
                 f"unknown loss {self.loss!r} for {self._task}: choose {', '.join(names)}"
             )
         loss = as_loss(self.loss)
-        if loss.task != self._task:
+        if loss.task not in tasks:
             raise ValueError(f"{loss} is a loss for {loss.task}: choose {', '.join(names)}")
         return loss
 
@@ -198,6 +202,8 @@ class _LinearModel(BaseEstimator):
         """Return where each problem starts: the previous fit, if it is to be used and fits."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return [None] * count
+        if self._loss().task == "multiclass":
+            return [self._joint_start(shape)]
         coef = np.atleast_2d(self.coef_)
         if coef.shape != (count, shape[1]):
             return [None] * count
@@ -205,6 +211,16 @@ class _LinearModel(BaseEstimator):
         intercepts = np.atleast_1d(self.intercept_)
         kept = duals.shape == (count, shape[0])
         return [(coef[k], float(intercepts[k]), duals[k] if kept else None) for k in range(count)]
+
+    def _joint_start(self, shape: tuple[int, int]) -> Any:
+        W, b, alpha = self.coef_, self.intercept_, self.dual_coef_.T
+        if len(W) == 1:  # two classes, of which the difference was kept: the optimum is symmetric
+            W, b = np.vstack([-W, W]) / 2, np.append(-b, b) / 2
+            alpha = np.hstack([-alpha, alpha])
+        same_classes = len(W) == len(self.classes_) and W.shape[1] == shape[1]
+        if not same_classes:
+            return None
+        return W, b, alpha if len(alpha) == shape[0] else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -218,13 +234,14 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
 
     Minimises 1/S sum_i s_i phi(y_i (x_i.w + b)) + lam/2 |w|^2 for the chosen loss, with weights
     s_i of sum S, and proves how close the result is to the optimum.  More than two classes are
-    handled one against the rest.
+    handled jointly by the multiclass losses, and one against the rest by the others.
 
     Parameters
     ----------
     loss : str or Loss
-        "hinge" (support vector machine), "smooth-hinge", "squared-hinge", "logistic", or an object
-        such as ``zg.SmoothHinge(gamma=0.1)``.
+        "hinge" (support vector machine), "smooth-hinge", "squared-hinge", "logistic",
+        "multiclass-hinge" (Crammer and Singer), "softmax", or an object such as
+        ``zg.SmoothHinge(gamma=0.1)``.
     SHARED PARAMETERS
     class_weight : dict or "balanced", optional
         Weights of the classes, multiplied with the sample weights.
@@ -329,11 +346,22 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
         codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
         if self.class_weight is not None:
             weights = weights * class_factors(self.class_weight, classes, codes, weights)[codes]
-        targets = _signs(codes, len(classes), X.shape)
+        joint = self._loss().task == "multiclass"
+        targets = codes[None, :] if joint else _signs(codes, len(classes), X.shape)
         results = self._solve(X, targets, weights)
         self.classes_ = classes
         self._publish(results)
+        if joint:
+            self._unstack()
         return self._finish()
+
+    def _unstack(self) -> None:
+        """Give the attributes of one joint model the shapes that several binary models have."""
+        W, b, alpha = self.coef_[0], self.intercept_[0], self.dual_coef_[0].T
+        b = np.broadcast_to(b, (len(W),))
+        if len(W) == 2:  # only differences matter
+            W, b, alpha = W[1:] - W[:1], b[1:] - b[:1], alpha[1:]
+        self.coef_, self.intercept_, self.dual_coef_ = W.copy(), b.copy(), alpha.copy()
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores x.w + b: one per row, and per class if there are three or more."""
@@ -347,19 +375,23 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
         return self.classes_[codes]
 
     def _has_probabilities(self) -> bool:
-        if self.loss == "logistic" or type(self.loss) is LOSSES["logistic"]:
+        if self.loss in ("logistic", "softmax") or isinstance(self.loss, Logistic | Softmax):
             return True
         raise AttributeError(
-            f"predict_proba needs loss='logistic', this model has loss={self.loss!r}"
+            f"predict_proba needs loss='logistic' or 'softmax', this model has loss={self.loss!r}"
         )
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class (logistic loss only).
+        """Return the probability of each class (logistic and softmax losses only).
 
-        With more than two classes, the one-against-rest probabilities divided by their sum.
+        With more than two classes and the logistic loss, the one-against-rest probabilities
+        divided by their sum.
         """
-        likely = expit(self._scores(X))
+        scores = self._scores(X)
+        if scores.shape[1] > 1 and self._loss().task == "multiclass":
+            return softmax(scores, axis=1)
+        likely = expit(scores)
         if likely.shape[1] == 1:
             return np.hstack([1.0 - likely, likely])
         total = likely.sum(axis=1, keepdims=True)

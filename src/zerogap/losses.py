@@ -441,9 +441,12 @@ LOSSES: dict[str, type[Loss]] = {
 def as_loss(loss: str | Loss) -> Loss:
     """Return the loss of that name, or the loss itself, with its parameters checked."""
     if isinstance(loss, str):
-        if loss not in LOSSES:
-            raise ValueError(f"unknown loss {loss!r}: choose one of {', '.join(LOSSES)}")
-        loss = LOSSES[loss]()
+        from zerogap.multiclass_losses import MULTICLASS_LOSSES  # built on this file
+
+        known = {**LOSSES, **MULTICLASS_LOSSES}
+        if loss not in known:
+            raise ValueError(f"unknown loss {loss!r}: choose one of {', '.join(known)}")
+        loss = known[loss]()
     if not isinstance(loss, Loss):
         raise ValueError(f"loss must be a name or a zerogap Loss, got {loss!r}")
     loss._check()

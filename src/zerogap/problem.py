@@ -73,6 +73,14 @@ class Problem(Struct):
     lam: float
     fit_intercept: bool
 
+    def __new__(cls, X: Any, y: Any, loss: str | Loss, *args: Any, **kwargs: Any) -> Problem:
+        """Make the problem that the loss asks for: a loss of score vectors has many classes."""
+        if cls is Problem and as_loss(loss).task == "multiclass":
+            from zerogap.multiclass import MulticlassProblem  # built on this file
+
+            return object.__new__(MulticlassProblem)
+        return object.__new__(cls)
+
     def __init__(
         self,
         X: Any,
@@ -87,28 +95,23 @@ class Problem(Struct):
         rows = as_rows(X)
         y = check_targets(y, rows.shape[0], loss)
         share, total = check_weights(sample_weight, rows.shape[0])
-        if fit_intercept and loss.task == "classification" and len(np.unique(y[share > 0])) < 2:
-            raise ValueError(
-                "an intercept needs both targets -1 and +1: the rows hold one class only"
-            )
+        if fit_intercept and loss.task != "regression" and len(np.unique(y[share > 0])) < 2:
+            raise ValueError("an intercept needs two classes at least: the rows hold one only")
         if lam is None:
             lam = 1.0 / total
         elif not is_positive(lam):
             raise ValueError(f"lam must be a positive, finite number, got {lam!r}")
         check_scale(rows.sqnorms, float(lam), total)
-        self._set(
-            rows,
-            y,
-            share,
-            rows.sqnorms,
-            loss,
-            as_penalty(l1_ratio),
-            float(lam),
-            bool(fit_intercept),
-        )
+        penalty, more = as_penalty(l1_ratio), self._more_fields(y)
+        given = (loss, penalty, float(lam), bool(fit_intercept))
+        self._set(rows, y, share, rows.sqnorms, *given, *more)
+
+    def _more_fields(self, y: np.ndarray) -> tuple[Any, ...]:
+        """Return the values of the fields that a subclass adds."""
+        return ()
 
     def _set(self, *values: Any) -> None:
-        for name, value in zip(Problem.__dataclass_fields__, values, strict=True):
+        for name, value in zip(type(self).__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
@@ -121,6 +124,21 @@ class Problem(Struct):
         """Number of samples and of features."""
         return self.rows.shape
 
+    @property
+    def l1_ratio(self) -> float:
+        """Share of L1 in the penalty."""
+        return self.penalty.l1_ratio if isinstance(self.penalty, ElasticNet) else 0.0
+
+    @property
+    def dual_shape(self) -> tuple[int, ...]:
+        """Shape of the dual variables."""
+        return (self.shape[0],)
+
+    @property
+    def weight_shape(self) -> tuple[int, ...]:
+        """Shape of the weights."""
+        return (self.shape[1],)
+
     def primal(self, w: Any, b: float = 0.0) -> float:
         """Return P(w, b)."""
         w = self._vector(w)
@@ -130,7 +148,7 @@ class Problem(Struct):
         """Return the (sub-)gradient of P: d numbers, and one more for b with ``fit_intercept``."""
         w = self._vector(w)
         slopes = self.slopes(self.scores(w) + b)
-        r = self.penalty.l1_ratio if isinstance(self.penalty, ElasticNet) else 0.0
+        r = self.l1_ratio
         gradient = self.lam * ((1 - r) * w + r * np.sign(w) + self.dual_sum(slopes))
         return np.append(gradient, self.share @ slopes) if self.fit_intercept else gradient
 
@@ -145,7 +163,7 @@ class Problem(Struct):
             _conjugates(self.loss, self.y, self.share, alpha, *block)
             for block in self.rows.blocks()
         )
-        return -conjugate - self.lam * _penalty_conjugate(self.penalty, u)
+        return -conjugate - self.lam * penalty_conjugate(self.penalty, u)
 
     def weights(self, alpha: Any) -> np.ndarray:
         """Return w(alpha)."""
@@ -218,6 +236,10 @@ class Problem(Struct):
                 alpha[alpha < 0] *= up / down
         return alpha
 
+    def first_intercept(self) -> Any:
+        """Return the intercept to start from: the best one for w = 0."""
+        return self.best_intercept(np.zeros(self.shape[0]))
+
     def best_intercept(self, z: np.ndarray, near: float = 0.0, accuracy: float = 0.0) -> float:
         """Return a minimiser of P(w, .) for the scores z, to within `accuracy` in P.
 
@@ -282,7 +304,7 @@ class Problem(Struct):
         return self._with(loss=loss)
 
     def _with(self, **changes: Any) -> Problem:
-        other = object.__new__(Problem)
+        other = object.__new__(type(self))
         other._set(*({**self.__getstate__(), **changes}.values()))
         return other
 
@@ -305,15 +327,15 @@ class Problem(Struct):
         blocks = [_excess(*data, *block) for block in self.rows.blocks()]
         primal = math.fsum(value for value, _ in blocks)
         gap = math.fsum(excess for _, excess in blocks)
-        primal += self.lam * _penalty_cost(self.penalty, w)
-        gap += self.lam * _penalty_slack(self.penalty, w, u)
+        primal += self.lam * penalty_cost(self.penalty, w)
+        gap += self.lam * penalty_slack(self.penalty, w, u)
         return primal, gap
 
     def value_at(self, z: np.ndarray, w: np.ndarray) -> float:
         """Return the objective of a model with weights w and scores z, the intercept included."""
         data = (self.loss, self.y, self.share, z)
         loss = math.fsum(_values(*data, *block) for block in self.rows.blocks())
-        return loss + self.lam * _penalty_cost(self.penalty, w)
+        return loss + self.lam * penalty_cost(self.penalty, w)
 
     def slopes(self, z: np.ndarray) -> np.ndarray:
         """Return phi'(z_i, y_i) for all rows."""
@@ -415,7 +437,8 @@ def _to_weights(penalty, u, w):
 
 
 @kernel
-def _penalty_cost(penalty, w):
+def penalty_cost(penalty, w):
+    """g(w), the sum over the coordinates of w"""
     total = 0.0
     for j in range(len(w)):
         total += penalty.cost(w[j])
@@ -423,7 +446,8 @@ def _penalty_cost(penalty, w):
 
 
 @kernel
-def _penalty_conjugate(penalty, u):
+def penalty_conjugate(penalty, u):
+    """g*(u)"""
     total = 0.0
     for j in range(len(u)):
         w = penalty.to_primal(u[j])
@@ -432,7 +456,8 @@ def _penalty_conjugate(penalty, u):
 
 
 @kernel
-def _penalty_slack(penalty, w, u):
+def penalty_slack(penalty, w, u):
+    """g(w) + g*(u) - w.u"""
     total = 0.0
     for j in range(len(w)):
         total += max(0.0, penalty.slack(w[j], u[j]))

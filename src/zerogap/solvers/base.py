@@ -106,6 +106,8 @@ def solve(
     if not isinstance(solver, Solver):
         raise ValueError(f"solver must be an object such as zg.SDCA(), got {solver!r}")
     _check_budgets(tol, max_epochs, max_examples, max_seconds, record)
+    if problem.loss.task == "multiclass" and not solver.multiclass:
+        raise ValueError(f"{type(solver).__name__} cannot take {problem.loss}: use SDCA")
     solver._check(problem)
     run = _Run(problem, solver, tol, as_seed(random_state), dict(metrics or {}))
     limits = _Limits(max_epochs, max_examples, max_seconds, interrupt or threading.Event())
@@ -240,7 +242,7 @@ class _Run:
         metrics |= {name: float(f(w, b)) for name, f in self.metrics.items()}
         counts = (certificate.epochs, self.state.updates, self.state.examples)
         costs = (self.seconds, self.cpu_seconds)
-        self.last = Record(*counts, *costs, certificate, w, float(b), alpha, metrics)
+        self.last = Record(*counts, *costs, certificate, w, _plain(b), alpha, metrics)
         if self.best is None or gap < self.best.gap:
             self.best = self.last
         if not resumed:
@@ -315,6 +317,11 @@ class _Run:
         if progress is not None:
             progress.close(dataclasses.replace(chosen, certificate=certificate))
         return Result(chosen.w, chosen.b, chosen.alpha, certificate, self.history, reason)
+
+
+def _plain(b: Any) -> Any:
+    """Return one intercept as a float, several as an array."""
+    return b if np.ndim(b) else float(b)
 
 
 def _check_budgets(

@@ -37,6 +37,7 @@ class Solver(Parameters):
     """
 
     dual = True  # whether the dual point of an answer is as good as any that belongs to it
+    multiclass = False  # whether losses of score vectors are accepted
     output = "last"
     t0 = cast("int | None", None)
 

@@ -62,6 +62,32 @@ def _sdca_steps(problem, order, alpha, u, bias, rho, trace, age, weighted):
 
 
 @kernel
+def _block_steps(problem, order, alpha, u, bias, rho, trace, age, weighted):
+    """Maximise the dual over the vector alpha_i alone for each i in `order`, as `_sdca_steps`."""
+    rows, loss, penalty = problem.rows, problem.loss, problem.penalty
+    curvature = 1.0 / (problem.lam * penalty.convexity())
+    averaging = len(trace) > 0
+    z, p, new = np.empty(len(u)), np.empty(len(u)), np.empty(len(u))
+    for k in range(len(order)):
+        i = order[k]
+        s, y = problem.share[i], problem.y[i]
+        for c in range(len(u)):
+            z[c] = rows.dot(i, u[c], penalty) + bias[0, c]
+            p[c] = (c == y) - alpha[i, c]
+        loss.block_step(p, z, y, s * (problem.sqnorms[i] * curvature + rho), new)
+        for c in range(len(u)):
+            step = p[c] - new[c]
+            if step != 0.0:
+                alpha[i, c] += step
+                rows.add_to(u[c], i, s * step / problem.lam)
+                bias[1, c] += s * step
+                bias[0, c] += rho * s * step
+                if averaging:
+                    missed = age + k
+                    trace[i, c] += step * (0.5 * missed * (missed + 1) if weighted else missed)
+
+
+@kernel
 def _modified_sgd(problem, order, alpha, u, bias, rho, mass, trace, age, weighted):
     """First epoch of "SDCA with modified-SGD initialisation": row t is the last of a t-row problem.
 
@@ -142,6 +168,7 @@ class SDCA(Solver):
     True
     """
 
+    multiclass = True
     sampling: str = "permutation"
     output: str = "last"
     t0: int | None = None
@@ -151,20 +178,21 @@ class SDCA(Solver):
     def begin(
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> SDCAState:
-        n, d = problem.shape
-        state = SDCAState(rng, draw=rng.spawn(1)[0], alpha=np.zeros(n), u=np.zeros(d))
+        n = problem.shape[0]
+        state = SDCAState(rng, draw=rng.spawn(1)[0], alpha=np.zeros(problem.dual_shape))
+        state.bias = np.zeros((2, *problem.weight_shape[:-1]))
         if problem.fit_intercept:
             mean_sqnorm = float(problem.share @ problem.sqnorms)
             strength = problem.lam * problem.penalty.convexity()
             state.rho = max(0.1 * mean_sqnorm / strength, 1.0)  # measured: larger is slower
-            state.bias[0] = problem.best_intercept(np.zeros(n)) if warm is None else warm[1]
+            state.bias[0] = problem.first_intercept() if warm is None else warm[1]
         if warm is not None:
             w, b, alpha = warm
             if alpha is None:
                 alpha = problem.dual_point(problem.scores(w), b)
             state.alpha = problem.feasible(alpha)
         elif not problem.sqnorms.any():
-            state.alpha = problem.dual_point(np.zeros(n), state.bias[0])
+            state.alpha = problem.dual_point(np.zeros(problem.dual_shape), state.bias[0])
         state.u = problem.dual_sum(state.alpha)
         state.bias[1] = problem.share @ state.alpha
         if self._shuffles(problem):
@@ -184,7 +212,8 @@ class SDCA(Solver):
             rows = np.empty_like(alpha)
             rows[state.layout] = alpha
             alpha = rows
-        return problem.weights(alpha) if moved else problem.to_weights(u), state.bias[0], alpha
+        b = state.bias[0].copy()
+        return problem.weights(alpha) if moved else problem.to_weights(u), b, alpha
 
     def _steps(self, problem: Problem, state: SDCAState, count: int) -> int:
         n = problem.shape[0]
@@ -193,16 +222,18 @@ class SDCA(Solver):
         if count and state.copied:
             state.stored = problem = state.stored or problem.take(state.layout)
         if self.averaging and not len(state.trace):
-            state.trace = np.zeros(n)
+            state.trace = np.zeros(problem.dual_shape)
         begun = self.averaging and state.updates >= state.t0
         age = state.updates - state.t0 + 1
-        averages = (state.trace if begun else _EMPTY, age, self.output == "weighted-average")
+        trace = state.trace if begun else state.trace[:0].reshape(0, *state.alpha.shape[1:])
+        averages = (trace, age, self.output == "weighted-average")
         order = state.order[state.position : state.position + count]
         common = (problem, order, state.alpha, state.u, state.bias)
         if self.start == "sgd" and state.updates < n:
             state.mass = _modified_sgd(*common, state.rho, state.mass, *averages)
         if count == 0 or not (self.start == "sgd" and state.updates < n):
-            _sdca_steps(*common, state.rho, *averages)
+            steps = _block_steps if problem.loss.task == "multiclass" else _sdca_steps
+            steps(*common, state.rho, *averages)
         if state.position + count == n:
             # The intercept is the multiplier of the constraint mean(alpha) = 0, found by the
             # proximal method of multipliers: at the end of an epoch its centre moves to b.
@@ -240,5 +271,8 @@ class SDCA(Solver):
         self._check_output()
         self._choose("start", (None, "sgd"))
         self._choose("layout", ("auto", "shuffled", "given"))
-        if self.start == "sgd" and isinstance(problem.penalty, ElasticNet):
-            raise ValueError("SDCA: start='sgd' is defined for the L2 penalty only, use l1_ratio=0")
+        if self.start == "sgd":
+            l2 = not isinstance(problem.penalty, ElasticNet)
+            self._require(l2, "start='sgd' is defined for the L2 penalty only, use l1_ratio=0")
+            scalar = problem.loss.task != "multiclass"
+            self._require(scalar, "start='sgd' is not defined for multiclass losses")

@@ -1,0 +1,249 @@
+"""The multiclass problem: a weight vector and an intercept per class, a score vector per row."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zerogap._jit import kernel
+from zerogap.certificate import Certificate
+from zerogap.penalties import L2
+from zerogap.problem import Problem, penalty_conjugate, penalty_cost, penalty_slack
+
+_IDENTITY = L2()
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class MulticlassProblem(Problem):
+    """A linear model with a score vector: weights W of shape (n_classes, n_features).
+
+    P(W, b) = 1/S sum_i s_i phi(W x_i + b, y_i) + lam g(W)
+    D(a)    = 1/S sum_i -s_i phi*(-a_i, y_i)    - lam g*(U(a))
+    U(a)    = 1/(lam S) sum_i s_i a_i x_i'      of shape (n_classes, n_features)
+
+    with dual vectors a_i = e_{y_i} - p_i, p_i in the simplex.  With an intercept, a feasible `a`
+    also satisfies sum_i s_i a_i = 0.  Made by ``Problem(X, y, "softmax")`` or "multiclass-hinge";
+    targets are the class numbers 0, 1, ..., n_classes - 1.
+    """
+
+    n_classes: int = 0
+
+    def _more_fields(self, y: np.ndarray) -> tuple[Any, ...]:
+        return (int(y.max()) + 1,)
+
+    @property
+    def dual_shape(self) -> tuple[int, ...]:
+        return (self.shape[0], self.n_classes)
+
+    @property
+    def weight_shape(self) -> tuple[int, ...]:
+        return (self.n_classes, self.shape[1])
+
+    def first_intercept(self) -> np.ndarray:
+        """Return the intercept to start from: log-frequencies suit the softmax, and do no harm."""
+        counts = np.bincount(self.y, self.share, minlength=self.n_classes)
+        return np.log(np.maximum(counts, 1e-3 / len(self.y)))
+
+    def primal(self, w: Any, b: Any = 0.0) -> float:
+        """Return P(W, b)."""
+        W = self._vector(w)
+        return self.value_at(self.scores(W) + b, W)
+
+    def gradient(self, w: Any, b: Any = 0.0) -> np.ndarray:
+        """Return the (sub-)gradient in W, with one more column for b with ``fit_intercept``."""
+        W = self._vector(w)
+        slopes = -self.dual_from_scores(self.scores(W) + b)
+        r = self.l1_ratio
+        gradient = self.lam * ((1 - r) * W + r * np.sign(W) + self.dual_sum(slopes))
+        if not self.fit_intercept:
+            return gradient
+        return np.column_stack([gradient, self.share @ slopes])
+
+    def dual(self, alpha: Any) -> float:
+        """Return D(alpha), which is -inf if alpha is not feasible."""
+        alpha = self._dual_vector(alpha)
+        p = self._votes(alpha)
+        outside = np.any(p < 0) or np.abs(p.sum(axis=1) - 1).max() > 1e-9
+        unbalanced = self.fit_intercept and np.abs(self.share @ alpha).max() > 1e-12
+        if outside or unbalanced:
+            return -math.inf
+        conjugate = _conjugates(self.loss, self.y, self.share, p)
+        return -conjugate - self.lam * penalty_conjugate(self.penalty, self.dual_sum(alpha).ravel())
+
+    def certificate(self, w: Any, b: Any = 0.0, alpha: Any = None) -> Certificate:
+        """Return the certificate of the model (W, b), as `Problem.certificate` does."""
+        W = self._vector(w)
+        z = self.scores(W) + b
+        a = self.dual_point(z) if alpha is None else self.feasible(self._dual_vector(alpha))
+        primal, gap = self._primal_and_gap(W, 0.0, z, a)
+        return Certificate(primal, primal - gap, gap)
+
+    def examine(
+        self, w: np.ndarray, b: Any, alpha: Any, accuracy: float = 0.0, trust: bool = True
+    ) -> tuple[Any, np.ndarray, float, float]:
+        """Certify (W, b): return b, a feasible alpha, primal and gap."""
+        z = self.scores(w) + b
+        points = [] if alpha is None else [self.feasible(alpha)]
+        if alpha is None or not trust:
+            points.append(self.dual_point(z))
+        proofs = [(point, *self._primal_and_gap(w, 0.0, z, point)) for point in points]
+        return b, *min(proofs, key=lambda proof: proof[2])
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        """Return W x_i for all rows, of shape (n_samples, n_classes)."""
+        z = np.empty((self.shape[0], self.n_classes))
+        for block in self.rows.blocks():
+            _scores(self.rows, w, _IDENTITY, z, *block)
+        return z
+
+    def value_at(self, z: np.ndarray, w: np.ndarray) -> float:
+        """Return the objective of a model with weights W and scores z, the intercept included."""
+        loss = _values(self.loss, self.y, self.share, z)
+        return loss + self.lam * penalty_cost(self.penalty, w.ravel())
+
+    def dual_from_scores(self, z: np.ndarray) -> np.ndarray:
+        """Return a_i = -phi'(z_i) for all rows."""
+        p = np.empty_like(z)
+        _all_votes(self.loss, self.y, z, p)
+        return self._votes(p)
+
+    def dual_point(self, z: np.ndarray, b: Any = 0.0) -> np.ndarray:
+        """Return a feasible dual point for the scores z."""
+        return self.feasible(self.dual_from_scores(z + b))
+
+    def feasible(self, alpha: np.ndarray) -> np.ndarray:
+        """Return alpha moved into its domain and, with an intercept, made to sum to zero.
+
+        Votes for other classes are scaled down and given back to the row's own class, which
+        cannot leave the simplex.  With an intercept the factors depend on the two classes only:
+        the votes of class l for class k, summed over rows, must become a circulation, which
+        balancing a matrix by a diagonal similarity finds (Osborne, 1960).
+        """
+        p = np.maximum(self._votes(alpha), 0.0)
+        p /= p.sum(axis=1, keepdims=True)
+        if self.fit_intercept:
+            own = self.y[:, None] == np.arange(self.n_classes)
+            others = np.where(own, 0.0, p)
+            flow = np.zeros((self.n_classes, self.n_classes))
+            np.add.at(flow, self.y, self.share[:, None] * others)
+            others *= _balancing_factors(flow)[self.y]
+            p = np.where(own, 1.0 - others.sum(axis=1, keepdims=True), others)
+        alpha = self._votes(p)
+        if self.fit_intercept:  # what rounding and a matrix that cannot be balanced leave over
+            rest = np.abs(self.share @ alpha).max()
+            alpha = alpha if rest <= 1e-13 else np.zeros_like(alpha)
+        return alpha
+
+    def weights(self, alpha: Any) -> np.ndarray:
+        """Return W(alpha)."""
+        return self.to_weights(self.dual_sum(self._dual_vector(alpha)))
+
+    def to_weights(self, u: np.ndarray) -> np.ndarray:
+        """Return the primal matrix of a dual sum U."""
+        return super().to_weights(u.ravel()).reshape(u.shape)
+
+    def dual_sum(self, alpha: np.ndarray) -> np.ndarray:
+        """Return U(alpha)."""
+        coefficients = self.share[:, None] * alpha / self.lam
+        u = np.zeros((self.n_classes, self.shape[1]))
+        for block in self.rows.blocks():
+            _add_rows(self.rows, coefficients, u, *block)
+        return u
+
+    def _votes(self, alpha: np.ndarray) -> np.ndarray:
+        """Return e_y - alpha: votes for dual variables, and dual variables for votes."""
+        p = -alpha
+        p[np.arange(len(p)), self.y] += 1.0
+        return p
+
+    def _primal_and_gap(
+        self, w: Any, b: Any, z: np.ndarray, alpha: np.ndarray
+    ) -> tuple[float, float]:
+        if not math.isfinite(z.sum()):
+            return math.nan, math.inf
+        value, excess = _excess(self.loss, self.y, self.share, self._votes(alpha), z)
+        primal = value + self.lam * penalty_cost(self.penalty, w.ravel())
+        return primal, excess + self.lam * penalty_slack(
+            self.penalty, w.ravel(), self.dual_sum(alpha).ravel()
+        )
+
+    def _vector(self, w: Any) -> np.ndarray:
+        return self._matrix(w, (self.n_classes, self.shape[1]), "w")
+
+    def _dual_vector(self, alpha: Any) -> np.ndarray:
+        return self._matrix(alpha, (self.shape[0], self.n_classes), "alpha")
+
+    def _matrix(self, a: Any, shape: tuple[int, int], name: str) -> np.ndarray:
+        a = np.ascontiguousarray(a, dtype=np.float64)
+        if a.shape != shape or not np.isfinite(a).all():
+            raise ValueError(f"{name} must be a finite matrix of shape {shape}, got {a.shape}")
+        return a
+
+
+def _balancing_factors(flow: np.ndarray) -> np.ndarray:
+    """Return factors in [0, 1] that turn a matrix of flows into one with equal in- and outflows."""
+    scale = np.ones(len(flow))
+    for _ in range(200):
+        flows = flow * scale[:, None] / scale
+        out, into = flows.sum(axis=1), flows.sum(axis=0)
+        if np.abs(out - into).max() <= 1e-15:
+            break
+        for k in range(len(flow)):
+            flows = flow * scale[:, None] / scale
+            out_k, into_k = flows[k].sum(), flows[:, k].sum()
+            if out_k > 0 and into_k > 0:
+                scale[k] *= math.sqrt(into_k / out_k)
+    factors = np.where(flow > 0, scale[:, None] / scale, 0.0)
+    top = factors.max()
+    return factors / top if top > 0 else factors
+
+
+@kernel
+def _scores(rows, w, identity, z, start, stop):
+    for i in range(start, stop):
+        for k in range(len(w)):
+            z[i, k] = rows.dot(i, w[k], identity)
+
+
+@kernel
+def _add_rows(rows, c, u, start, stop):
+    for i in range(start, stop):
+        for k in range(len(u)):
+            if c[i, k] != 0.0:
+                rows.add_to(u[k], i, c[i, k])
+
+
+@kernel
+def _values(loss, y, share, z):
+    total = 0.0
+    for i in range(len(y)):
+        total += share[i] * loss.vector_value(z[i], y[i])
+    return total
+
+
+@kernel
+def _conjugates(loss, y, share, p):
+    total = 0.0
+    for i in range(len(y)):
+        total += share[i] * loss.vector_conjugate(p[i], y[i])
+    return total
+
+
+@kernel
+def _all_votes(loss, y, z, p):
+    for i in range(len(y)):
+        loss.votes(z[i], y[i], p[i])
+
+
+@kernel
+def _excess(loss, y, share, p, z):
+    value, excess = 0.0, 0.0
+    for i in range(len(y)):
+        if share[i] > 0.0:
+            value += share[i] * loss.vector_value(z[i], y[i])
+            term = loss.vector_excess(p[i], z[i], y[i])
+            excess += share[i] * term if not term < 0.0 else 0.0
+    return value, excess

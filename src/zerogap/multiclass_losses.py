@@ -1,0 +1,175 @@
+"""Losses phi(z; y) of a score vector z, one score per class, and a class y = 0, 1, ..., C - 1.
+
+The dual variables of a row are a vector a = e_y - p with p in the simplex: p is the mixture of
+classes that the row votes for, -a is a sub-gradient, and the conjugate is taken at -a as for the
+other losses.  Methods work in place on vectors, in Python and in kernels alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, inf, log
+
+import numpy as np
+
+from zerogap.losses import Loss
+
+
+class MulticlassLoss(Loss):
+    """A loss of a score vector; its methods are the vector forms of those of `Loss`."""
+
+    task = "multiclass"
+
+    def vector_value(self, z, y):
+        """phi(z; y)"""
+        raise NotImplementedError
+
+    def votes(self, z, y, p):
+        """p such that p - e_y is the (sub-)gradient of phi at z"""
+        raise NotImplementedError
+
+    def vector_conjugate(self, p, y):
+        """phi*(-a; y) for a = e_y - p with p in the simplex"""
+        raise NotImplementedError
+
+    def vector_excess(self, p, z, y):
+        """phi(z) + phi*(-a) + a.z >= 0, as a sum of terms that are not negative"""
+        raise NotImplementedError
+
+    def block_step(self, p, z, y, q, new):
+        """The mixture that maximises  -phi*(-(e_y - new)) + z.new - q |new - p|^2 / 2"""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class MulticlassHinge(MulticlassLoss):
+    """The loss of Crammer and Singer (2001) with 0/1 cost.
+
+    phi(z; y) = max_k (1[k != y] + z_k) - z_y
+    phi*(-a; y) = -(1 - p_y)  for p = e_y - a in the simplex, else +inf.
+
+    The block step is the projection of p + (z + 1 - e_y) / q on the simplex.
+    """
+
+    def vector_value(self, z, y):
+        best = z[y]
+        for k in range(len(z)):
+            best = max(best, z[k] + (k != y))
+        return best - z[y]
+
+    def votes(self, z, y, p):
+        best = y
+        for k in range(len(z)):
+            p[k] = 0.0
+            if z[k] + (k != y) > z[best] + (best != y):
+                best = k
+        p[best] = 1.0
+
+    def vector_conjugate(self, p, y):
+        return p[y] - 1.0
+
+    def vector_excess(self, p, z, y):
+        best = z[y]
+        for k in range(len(z)):
+            best = max(best, z[k] + (k != y))
+        total = 0.0
+        for k in range(len(z)):
+            total += p[k] * (best - z[k] - (k != y))
+        return total
+
+    def block_step(self, p, z, y, q, new):
+        best = z[y]
+        for k in range(len(z)):
+            best = max(best, z[k] + (k != y))
+        scale = 1.0 / max(q, 1e-300)
+        for k in range(len(z)):  # shifted by the best score, which leaves the projection alone
+            new[k] = max(p[k] + (z[k] + (k != y) - best) * scale, -1.0)
+        ordered = np.sort(new)
+        total, shift = 0.0, 0.0
+        for j in range(len(z) - 1, -1, -1):
+            total += ordered[j]
+            candidate = (total - 1.0) / (len(z) - j)
+            if ordered[j] > candidate:
+                shift = candidate
+        for k in range(len(z)):
+            new[k] = max(0.0, new[k] - shift)
+
+
+@dataclass(frozen=True)
+class Softmax(MulticlassLoss):
+    """Cross-entropy of the softmax of the scores, the loss of multinomial logistic regression.
+
+    phi(z; y) = log(sum_k exp z_k) - z_y
+    phi*(-a; y) = sum_k p_k log p_k  for p = e_y - a in the simplex, else +inf.
+
+    The block step solves log p_k + q p_k = z_k + q p_k^old - nu for the one multiplier nu at which
+    the p_k sum to one.
+    """
+
+    def vector_value(self, z, y):
+        top = z.max()
+        total = 0.0
+        for k in range(len(z)):
+            total += exp(z[k] - top)
+        return log(total) + top - z[y]
+
+    def votes(self, z, y, p):
+        top = z.max()
+        total = 0.0
+        for k in range(len(z)):
+            p[k] = exp(z[k] - top)
+            total += p[k]
+        for k in range(len(z)):
+            p[k] /= total
+
+    def vector_conjugate(self, p, y):
+        total = 0.0
+        for k in range(len(p)):
+            if p[k] > 0.0:
+                total += p[k] * log(p[k])
+        return total
+
+    def vector_excess(self, p, z, y):
+        top = z.max()
+        norm = 0.0
+        for k in range(len(z)):
+            norm += exp(z[k] - top)
+        shift, total = top + log(norm), 0.0
+        for k in range(len(z)):
+            s = exp(z[k] - shift)
+            total += s - p[k]  # p log(p / s) - p + s is at least zero, term by term
+            if p[k] > 0.0:
+                total += p[k] * (log(p[k]) - z[k] + shift)
+        return total
+
+    def block_step(self, p, z, y, q, new):
+        # g(nu) = sum_k p_k(nu) - 1 falls and is convex: Newton from the left of the root climbs
+        # to it.  At nu = max_k (c_k - q) one p_k is 1, so the root is not to the left of it.
+        C = len(z)
+        nu = -inf
+        for k in range(C):
+            nu = max(nu, z[k] + q * p[k] - q)
+        for _ in range(100):
+            total, slope = 0.0, 0.0
+            for k in range(C):
+                t = z[k] + q * p[k] - nu
+                x = min(t, log(max(t, 1.0) / q)) if q * exp(min(t, 700.0)) > 1.0 else t
+                for _ in range(50):  # x + q exp x = t, convex and rising in x = log p_k
+                    weight = q * exp(x)
+                    move = (x + weight - t) / (1.0 + weight)
+                    x -= move
+                    if abs(move) <= 1e-15 * (1.0 + abs(x)):
+                        break
+                new[k] = exp(x)
+                total += new[k]
+                slope += new[k] / (1.0 + q * new[k])
+            move = (total - 1.0) / slope
+            nu += move
+            if abs(total - 1.0) <= 1e-14:
+                break
+        for k in range(C):
+            new[k] /= total
+
+
+MULTICLASS_LOSSES: dict[str, type[Loss]] = {"multiclass-hinge": MulticlassHinge, "softmax": Softmax}
+"""Multiclass losses by name."""
