@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from zerogap.problem import Problem
     from zerogap.solvers.asdca import ASDCA
     from zerogap.solvers.base import Result, solve
+    from zerogap.solvers.bcfw import BCFW
     from zerogap.solvers.gradient import GD, SGD
     from zerogap.solvers.pegasos import Pegasos
     from zerogap.solvers.protocol import Solver
@@ -68,6 +69,7 @@ _MODULES = {
     "solve": "solvers.base",
     "SDCA": "solvers.sdca",
     "ASDCA": "solvers.asdca",
+    "BCFW": "solvers.bcfw",
     "Pegasos": "solvers.pegasos",
     "SGD": "solvers.gradient",
     "GD": "solvers.gradient",
@@ -76,6 +78,7 @@ _SUBMODULES = ("bounds", "datasets", "losses", "solvers")
 
 __all__ = [
     "ASDCA",
+    "BCFW",
     "GD",
     "SDCA",
     "SGD",

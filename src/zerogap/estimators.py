@@ -151,9 +151,8 @@ class _LinearModel(BaseEstimator):
         return self
 
     def _loss(self) -> Loss:
-        tasks = (
-            ("classification", "multiclass") if self._task == "classification" else ("regression",)
-        )
+        classifies = self._task == "classification"
+        tasks = ("classification", "multiclass") if classifies else ("regression",)
         names = [n for n, cls in {**LOSSES, **MULTICLASS_LOSSES}.items() if cls.task in tasks]
         if isinstance(self.loss, str) and self.loss not in names:
             raise ValueError(

@@ -101,13 +101,13 @@ class MulticlassProblem(Problem):
 
     def value_at(self, z: np.ndarray, w: np.ndarray) -> float:
         """Return the objective of a model with weights W and scores z, the intercept included."""
-        loss = _values(self.loss, self.y, self.share, z)
+        loss = mean_value(self.loss, self.y, self.share, z)
         return loss + self.lam * penalty_cost(self.penalty, w.ravel())
 
     def dual_from_scores(self, z: np.ndarray) -> np.ndarray:
         """Return a_i = -phi'(z_i) for all rows."""
         p = np.empty_like(z)
-        _all_votes(self.loss, self.y, z, p)
+        all_votes(self.loss, self.y, z, p)
         return self._votes(p)
 
     def dual_point(self, z: np.ndarray, b: Any = 0.0) -> np.ndarray:
@@ -136,6 +136,13 @@ class MulticlassProblem(Problem):
             rest = np.abs(self.share @ alpha).max()
             alpha = alpha if rest <= 1e-13 else np.zeros_like(alpha)
         return alpha
+
+    def row_gaps(self, w: Any, b: Any, alpha: Any) -> np.ndarray:
+        """Return what each row adds to the gap; with W = W(alpha) their sum is the whole gap."""
+        W, alpha = self._vector(w), self.feasible(self._dual_vector(alpha))
+        gaps = np.empty(self.shape[0])
+        _row_gaps(self.loss, self.y, self.share, self._votes(alpha), self.scores(W) + b, gaps)
+        return gaps
 
     def weights(self, alpha: Any) -> np.ndarray:
         """Return W(alpha)."""
@@ -217,7 +224,8 @@ def _add_rows(rows, c, u, start, stop):
 
 
 @kernel
-def _values(loss, y, share, z):
+def mean_value(loss, y, share, z):
+    """sum_i share_i phi(z_i)"""
     total = 0.0
     for i in range(len(y)):
         total += share[i] * loss.vector_value(z[i], y[i])
@@ -233,7 +241,8 @@ def _conjugates(loss, y, share, p):
 
 
 @kernel
-def _all_votes(loss, y, z, p):
+def all_votes(loss, y, z, p):
+    """Fill p with the votes of all rows with scores z: p - e_y is the (sub-)gradient"""
     for i in range(len(y)):
         loss.votes(z[i], y[i], p[i])
 
@@ -247,3 +256,9 @@ def _excess(loss, y, share, p, z):
             term = loss.vector_excess(p[i], z[i], y[i])
             excess += share[i] * term if not term < 0.0 else 0.0
     return value, excess
+
+
+@kernel
+def _row_gaps(loss, y, share, p, z, gaps):
+    for i in range(len(y)):
+        gaps[i] = share[i] * loss.vector_excess(p[i], z[i], y[i])

@@ -78,12 +78,15 @@ class MulticlassHinge(MulticlassLoss):
         return total
 
     def block_step(self, p, z, y, q, new):
-        best = z[y]
+        best = y
         for k in range(len(z)):
-            best = max(best, z[k] + (k != y))
-        scale = 1.0 / max(q, 1e-300)
-        for k in range(len(z)):  # shifted by the best score, which leaves the projection alone
-            new[k] = max(p[k] + (z[k] + (k != y) - best) * scale, -1.0)
+            if z[k] + (k != y) > z[best] + (best != y):
+                best = k
+        top, scale = z[best] + (best != y), 1.0 / max(q, 1e-200)
+        for k in range(len(z)):
+            # a shift by the best score leaves the projection alone; what is far below it gets none
+            new[k] = max(p[k] - (top - z[k] - (k != y)) * scale, -1.0)
+        new[best] = p[best]
         ordered = np.sort(new)
         total, shift = 0.0, 0.0
         for j in range(len(z) - 1, -1, -1):
@@ -102,9 +105,11 @@ class Softmax(MulticlassLoss):
     phi(z; y) = log(sum_k exp z_k) - z_y
     phi*(-a; y) = sum_k p_k log p_k  for p = e_y - a in the simplex, else +inf.
 
-    The block step solves log p_k + q p_k = z_k + q p_k^old - nu for the one multiplier nu at which
-    the p_k sum to one.
+    1/2-smooth.  The block step solves log p_k + q p_k = z_k + q p_k^old - nu for the one multiplier
+    nu at which the p_k sum to one.
     """
+
+    smoothness = 0.5
 
     def vector_value(self, z, y):
         top = z.max()

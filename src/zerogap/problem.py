@@ -73,7 +73,16 @@ class Problem(Struct):
     lam: float
     fit_intercept: bool
 
-    def __new__(cls, X: Any, y: Any, loss: str | Loss, *args: Any, **kwargs: Any) -> Problem:
+    def __new__(
+        cls,
+        X: Any,
+        y: Any,
+        loss: str | Loss,
+        lam: float | None = None,
+        sample_weight: Any = None,
+        fit_intercept: bool = False,
+        l1_ratio: float = 0.0,
+    ) -> Problem:
         """Make the problem that the loss asks for: a loss of score vectors has many classes."""
         if cls is Problem and as_loss(loss).task == "multiclass":
             from zerogap.multiclass import MulticlassProblem  # built on this file
@@ -336,6 +345,10 @@ class Problem(Struct):
         data = (self.loss, self.y, self.share, z)
         loss = math.fsum(_values(*data, *block) for block in self.rows.blocks())
         return loss + self.lam * penalty_cost(self.penalty, w)
+
+    def dual_from_scores(self, z: np.ndarray) -> np.ndarray:
+        """Return a_i = -phi'(z_i, y_i) for all rows, which need not sum to zero."""
+        return -self.slopes(z)
 
     def slopes(self, z: np.ndarray) -> np.ndarray:
         """Return phi'(z_i, y_i) for all rows."""

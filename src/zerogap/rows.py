@@ -33,6 +33,10 @@ class Rows(Struct):
         """Return X W' for weights W of shape (k, n_features)."""
         raise NotImplementedError
 
+    def transposed_product(self, A: np.ndarray) -> np.ndarray:
+        """Return A' X for coefficients A of shape (n_samples, k)."""
+        raise NotImplementedError
+
     @functools.cached_property
     def sqnorms(self) -> np.ndarray:
         """|x_i|^2 for all rows, in float64."""
@@ -71,6 +75,9 @@ class DenseRows(Rows):
     def product(self, W: np.ndarray) -> np.ndarray:
         return self.X @ W.T
 
+    def transposed_product(self, A: np.ndarray) -> np.ndarray:
+        return A.T @ self.X
+
     def dot(self, i, u, penalty):
         """x_i . w  with  w = penalty.to_primal(u)"""
         total = 0.0
@@ -100,7 +107,7 @@ class DenseRows(Rows):
             prefetch(self.X[i], j)
 
     def take(self, order: np.ndarray) -> Self:
-        """Return a copy with the rows in another order."""
+        """Return a copy of these rows, in this order."""
         return type(self)(self.X[order])
 
 
@@ -122,8 +129,14 @@ class CSRRows(Rows):
         return len(self.data)
 
     def product(self, W: np.ndarray) -> np.ndarray:
+        return self._matrix() @ W.T
+
+    def transposed_product(self, A: np.ndarray) -> np.ndarray:
+        return (self._matrix().T @ A).T
+
+    def _matrix(self) -> Any:
         signed = self.indices.view(np.int32 if self.indices.itemsize == 4 else np.int64)
-        return sparse.csr_matrix((self.data, signed, self.indptr), shape=self.shape) @ W.T
+        return sparse.csr_matrix((self.data, signed, self.indptr), shape=self.shape)
 
     @in_order
     def dot(self, i, u, penalty):
@@ -158,10 +171,11 @@ class CSRRows(Rows):
         prefetch(self.indices, k)
 
     def take(self, order: np.ndarray) -> Self:
-        """Return a copy with the rows in another order."""
-        indptr = np.zeros_like(self.indptr)
-        np.cumsum(np.diff(self.indptr)[order], out=indptr[1:])
-        data, indices = np.empty_like(self.data), np.empty_like(self.indices)
+        """Return a copy of these rows, in this order."""
+        indptr = np.zeros(len(order) + 1, dtype=self.indptr.dtype)
+        np.cumsum(self.indptr[order + 1] - self.indptr[order], out=indptr[1:])
+        data = np.empty(indptr[-1], dtype=self.data.dtype)
+        indices = np.empty(indptr[-1], dtype=self.indices.dtype)
         _gather(self, order, indptr, data, indices)
         return type(self)(data, indices, indptr, self.n_columns)
 

@@ -8,9 +8,10 @@ import pytest
 import zerogap as zg
 from problems import make_data, make_problem
 from zerogap.losses import LOSSES
-from zerogap.solvers import SOLVERS
+from zerogap.solvers import SOLVERS as ALL_SOLVERS
 from zerogap.solvers.protocol import OUTPUTS
 
+SOLVERS = {name: cls for name, cls in ALL_SOLVERS.items() if name != "bcfw"}  # multiclass only
 SMOOTH = [name for name, cls in LOSSES.items() if math.isfinite(cls().smoothness)]
 LIPSCHITZ = [name for name, cls in LOSSES.items() if math.isfinite(cls().lipschitz)]
 ACCEPTED = {

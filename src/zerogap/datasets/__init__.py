@@ -1,4 +1,4 @@
-"""Data sets that need no download."""
+"""Data sets: simulated ones, and real ones from files that you have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Simulated", "make_simulated"]
+from zerogap.datasets.mnist import Mnist, load_mnist
+
+__all__ = ["Mnist", "Simulated", "load_mnist", "make_simulated"]
 
 
 class Simulated(NamedTuple):

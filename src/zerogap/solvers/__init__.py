@@ -6,6 +6,7 @@ from typing import Any
 
 from zerogap.solvers.asdca import ASDCA
 from zerogap.solvers.base import Result, solve
+from zerogap.solvers.bcfw import BCFW
 from zerogap.solvers.gradient import GD, SGD
 from zerogap.solvers.pegasos import Pegasos
 from zerogap.solvers.protocol import Solver, State
@@ -13,6 +14,7 @@ from zerogap.solvers.sdca import SDCA
 
 __all__ = [
     "ASDCA",
+    "BCFW",
     "GD",
     "SDCA",
     "SGD",
@@ -31,6 +33,7 @@ SOLVERS: dict[str, type[Solver]] = {
     "pegasos": Pegasos,
     "sgd": SGD,
     "gd": GD,
+    "bcfw": BCFW,
 }
 """Solvers by the name that estimators and the command line accept."""
 

@@ -12,24 +12,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from zerogap._jit import kernel
+from zerogap.multiclass import all_votes, mean_value
 from zerogap.penalties import ElasticNet
 from zerogap.problem import Problem
 from zerogap.solvers.protocol import Answer, Solver, State
 
 _EMPTY = np.empty(0)
 _AHEAD = 16  # rows between asking for one and using it
-SCALE, BIAS, SCALES, SQNORM, OBJECTIVE, BATCHES = range(6)  # places in `numbers`
+SCALE, SCALES, SQNORM, OBJECTIVE, BATCHES = range(5)  # places in `numbers`
 
 
 @kernel
-def subgradient_steps(problem, order, batch, rates, v, c, numbers, sums, radius, age, weighted):
+def subgradient_steps(
+    problem, order, batch, rates, v, c, bias, numbers, sums, radius, age, weighted
+):
     """One mini-batch step for each row (eta, 1 - eta lam, rate of b) of `rates`.
 
-    `numbers` holds scale and b, and what is summed along the way; `sums` the rests of the averages.
+    `numbers` holds the scale and what is summed along the way; `sums` the rests of the averages.
     """
     rows, loss, identity = problem.rows, problem.loss, problem.penalty
     n, lam, last = len(problem.y), problem.lam, len(order) - 1
@@ -47,7 +51,7 @@ def subgradient_steps(problem, order, batch, rates, v, c, numbers, sums, radius,
             i = order[first + j]
             weight = n * problem.share[i] / size
             products[j] = rows.dot(i, v, identity)
-            z = numbers[SCALE] * products[j] + numbers[BIAS]
+            z = numbers[SCALE] * products[j] + bias[0]
             slopes[j] = weight * loss.derivative(z, problem.y[i])
             value += weight * loss.value(z, problem.y[i])
             pull += slopes[j]
@@ -78,7 +82,7 @@ def subgradient_steps(problem, order, batch, rates, v, c, numbers, sums, radius,
                 if averaging:
                     rows.add_to(rest_v, i, -numbers[SCALES] * move)
                     rest_c[i] -= numbers[SCALES] * move
-        numbers[BIAS] -= bias_rate * pull
+        bias[0] -= bias_rate * pull
         if numbers[SQNORM] > radius * radius:
             numbers[SCALE] *= radius / math.sqrt(numbers[SQNORM])
             numbers[SQNORM] = radius * radius
@@ -90,13 +94,14 @@ class SubgradientState(State):
 
     v: np.ndarray = field(default_factory=lambda: _EMPTY)
     c: np.ndarray = field(default_factory=lambda: _EMPTY)
-    numbers: np.ndarray = field(default_factory=lambda: np.array([1.0, 0, 0, 0, 0, 0]))
+    bias: np.ndarray = field(default_factory=lambda: _EMPTY)
+    numbers: np.ndarray = field(default_factory=lambda: np.array([1.0, 0, 0, 0, 0]))
     rest_v: np.ndarray = field(default_factory=lambda: _EMPTY)
     rest_c: np.ndarray = field(default_factory=lambda: _EMPTY)
     order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     drawn_w: np.ndarray = field(default_factory=lambda: _EMPTY)
     drawn_alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
-    drawn_b: float = 0.0
+    drawn_b: Any = 0.0
 
 
 @dataclass(frozen=True)
@@ -119,15 +124,16 @@ class StochasticSubgradient(Solver):
     def begin(
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> SubgradientState:
-        n, d = problem.shape
-        state = SubgradientState(rng, draw=rng.spawn(1)[0], v=np.zeros(d), c=np.zeros(n))
+        state = SubgradientState(rng, draw=rng.spawn(1)[0])
+        state.v, state.c = np.zeros(problem.weight_shape), np.zeros(problem.dual_shape)
+        state.bias = np.zeros(problem.weight_shape[:-1] or 1)
         if problem.fit_intercept:
-            state.numbers[BIAS] = problem.best_intercept(np.zeros(n))
+            state.bias[:] = problem.first_intercept()
         if warm is not None:
-            w, state.numbers[BIAS], alpha = warm
+            w, state.bias[:], alpha = warm
             state.v[:] = w
             if alpha is not None:
-                state.c[:] = problem.share * alpha / problem.lam
+                state.c[:] = (problem.share * np.transpose(alpha)).T / problem.lam
             norm = float(np.linalg.norm(state.v))
             ball = self._ball(problem)
             self._require(norm <= ball * (1 + 1e-9), f"must start in the ball |w| <= {ball:g}")
@@ -146,7 +152,11 @@ class StochasticSubgradient(Solver):
             c = (numbers[SCALES] * c + state.rest_c) / total
         else:
             w, c = numbers[SCALE] * v, numbers[SCALE] * c
-        return w, float(numbers[BIAS]), _duals(problem, c)
+        return w, self._intercept(problem, state), _duals(problem, c)
+
+    def _intercept(self, problem: Problem, state: SubgradientState) -> Any:
+        scalar = problem.loss.task != "multiclass"
+        return float(state.bias[0]) if scalar else state.bias.copy()
 
     def extras(self, problem: Problem, state: SubgradientState) -> dict[str, float]:
         """Return the mean of the mini-batch objectives of the present epoch, before each update."""
@@ -154,15 +164,15 @@ class StochasticSubgradient(Solver):
         return {"estimate": state.numbers[OBJECTIVE] / batches if batches else math.nan}
 
     def _steps(self, problem: Problem, state: SubgradientState, count: int) -> int:
-        n, d = problem.shape
+        n = problem.shape[0]
         numbers = state.numbers
         if count and state.position == 0:
             state.order = self._order(n, state.rng)
             numbers[[OBJECTIVE, BATCHES]] = 0.0
-            numbers[SQNORM] = numbers[SCALE] ** 2 * (state.v @ state.v)  # undo rounding
+            numbers[SQNORM] = numbers[SCALE] ** 2 * np.sum(state.v**2)  # undo rounding
         begun = self.averaging and state.updates >= state.t0
         if begun and not len(state.rest_v):
-            state.rest_v, state.rest_c = np.zeros(d), np.zeros(n)
+            state.rest_v, state.rest_c = np.zeros_like(state.v), np.zeros_like(state.c)
         sums = (state.rest_v, state.rest_c) if begun else (_EMPTY, _EMPTY)
         steps = state.updates + 1.0 + np.arange(count)
         rates = np.zeros((count, 3))
@@ -171,14 +181,62 @@ class StochasticSubgradient(Solver):
             rates[:, 2] = np.minimum(rates[:, 0], 1.0 / (_curvature(problem) * np.sqrt(steps)))
         start = state.position * self.batch_size
         order = state.order[start : start + count * self.batch_size]
-        arrays = (problem, order, self.batch_size, rates, state.v, state.c, numbers, sums)
-        age = state.updates - state.t0 + 1
-        subgradient_steps(*arrays, self._ball(problem), age, self.output == "weighted-average")
+        age, weighted = state.updates - state.t0 + 1, self.output == "weighted-average"
+        if problem.loss.task == "multiclass":
+            for k, rate in enumerate(rates):
+                members = order[k * self.batch_size : (k + 1) * self.batch_size]
+                self._matrix_step(
+                    problem, state, members, rate, begun * (age + k if weighted else 1)
+                )
+        else:
+            arrays = (state.v, state.c, state.bias, numbers, sums)
+            common = (problem, order, self.batch_size, rates, *arrays)
+            subgradient_steps(*common, self._ball(problem), age, weighted)
         return len(order)
+
+    def _matrix_step(
+        self,
+        problem: Problem,
+        state: SubgradientState,
+        members: np.ndarray,
+        rate: np.ndarray,
+        weight: float,
+    ) -> None:
+        """Make one step of `subgradient_steps` for score vectors, by matrix products."""
+        (eta, shrink, bias_rate), numbers = rate, state.numbers
+        X, y = problem.rows.take(members), problem.y[members]
+        share = problem.shape[0] * problem.share[members] / len(members)
+        z = numbers[SCALE] * X.product(state.v) + state.bias
+        slopes = np.empty_like(z)
+        all_votes(problem.loss, y, z, slopes)
+        slopes[np.arange(len(y)), y] -= 1.0
+        slopes *= share[:, None]
+        value = mean_value(problem.loss, y, share, z)
+        numbers[OBJECTIVE] += value + 0.5 * problem.lam * numbers[SQNORM]
+        numbers[BATCHES] += 1.0
+        numbers[SCALES] += weight * numbers[SCALE]
+        numbers[SCALE] *= shrink
+        if numbers[SCALE] < 1e-9:
+            if weight:
+                state.rest_v += numbers[SCALES] * state.v
+                state.rest_c += numbers[SCALES] * state.c
+                numbers[SCALES] = 0.0
+            state.v *= numbers[SCALE]
+            state.c *= numbers[SCALE]
+            numbers[SCALE] = 1.0
+        moves = -eta / numbers[SCALE] * slopes
+        change = X.transposed_product(moves)
+        state.v += change
+        state.c[members] += moves
+        if weight:
+            state.rest_v -= numbers[SCALES] * change
+            state.rest_c[members] -= numbers[SCALES] * moves
+        numbers[SQNORM] = numbers[SCALE] ** 2 * np.sum(state.v**2)
+        state.bias -= bias_rate * slopes.sum(axis=0)
 
     def _draw(self, problem: Problem, state: SubgradientState) -> None:
         scale = state.numbers[SCALE]
-        state.drawn_w, state.drawn_b = scale * state.v, float(state.numbers[BIAS])
+        state.drawn_w, state.drawn_b = scale * state.v, self._intercept(problem, state)
         state.drawn_alpha = _duals(problem, scale * state.c)
 
     def _order(self, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -236,6 +294,7 @@ class SGD(StochasticSubgradient):
     'converged'
     """
 
+    multiclass = True
     batch_size: int = 1
     step: float | None = None
     schedule: str = "sqrt"
@@ -267,7 +326,7 @@ class GDState(State):
     """State of `GD`: the iterate, its dual variables, and their sums over the iterates after t0."""
 
     w: np.ndarray = field(default_factory=lambda: _EMPTY)
-    b: float = 0.0
+    b: Any = 0.0
     alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
     step: float = 0.0
     objective: float = math.nan
@@ -305,6 +364,7 @@ class GD(Solver):
     """
 
     dual = False
+    multiclass = True
     step: float | None = None
     output: str = "last"
     t0: int | None = None
@@ -312,18 +372,18 @@ class GD(Solver):
     def begin(
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> GDState:
-        n, d = problem.shape
-        state = GDState(rng, draw=rng.spawn(1)[0], w=np.zeros(d), alpha=np.zeros(n))
+        state = GDState(rng, draw=rng.spawn(1)[0])
+        state.w, state.alpha = np.zeros(problem.weight_shape), np.zeros(problem.dual_shape)
         if warm is not None:
             w, state.b, alpha = warm
             state.w = np.array(w)
-            state.alpha = np.zeros(n) if alpha is None else np.array(alpha)
+            state.alpha = state.alpha if alpha is None else np.array(alpha)
         elif problem.fit_intercept:
-            state.b = problem.best_intercept(np.zeros(n))
+            state.b = problem.first_intercept()
         smoothness = _curvature(problem) * largest_moment(problem, rng) + problem.lam
         state.step = 1.0 / smoothness if self.step is None else self.step
         if self.averaging:
-            state.sum_w, state.sum_alpha = np.zeros(d), np.zeros(n)
+            state.sum_w, state.sum_alpha = np.zeros_like(state.w), np.zeros_like(state.alpha)
         return state
 
     def epoch_length(self, problem: Problem) -> int:
@@ -351,12 +411,12 @@ class GD(Solver):
             eta = 1.0 / (1.0 / state.step + problem.lam * (t - 1)) if decreasing else state.step
             z = problem.scores(state.w) + state.b
             state.objective = problem.value_at(z, state.w)
-            pull = -problem.slopes(z)
+            pull = problem.dual_from_scores(z)
             # With u(pull) = -(gradient of the loss) / lam the step is an average, and so is alpha's
             state.w += eta * problem.lam * (problem.dual_sum(pull) - state.w)
             state.alpha += eta * problem.lam * (pull - state.alpha)
             if problem.fit_intercept:
-                state.b += min(eta, 1.0 / _curvature(problem)) * float(problem.share @ pull)
+                state.b = state.b + min(eta, 1.0 / _curvature(problem)) * (problem.share @ pull)
         return count * problem.shape[0]
 
     def _draw(self, problem: Problem, state: GDState) -> None:
@@ -371,7 +431,7 @@ class GD(Solver):
 def _duals(problem: Problem, c: np.ndarray) -> np.ndarray:
     """Return alpha with w(alpha) = sum_i c_i x_i; rows without weight have none."""
     share = np.where(problem.share > 0, problem.share, np.inf)
-    return problem.lam * c / share
+    return problem.lam * (np.transpose(c) / share).T
 
 
 def largest_moment(problem: Problem, rng: np.random.Generator) -> float:
@@ -386,8 +446,8 @@ def largest_moment(problem: Problem, rng: np.random.Generator) -> float:
         if size == 0.0:
             return 0.0
         v, offset = v / size, offset / size
-        z = problem.scores(v) + offset
-        v = problem.lam * problem.dual_sum(z)
+        z = Problem.scores(problem, v) + offset  # one vector, also in multiclass problems
+        v = problem.lam * Problem.dual_sum(problem, z)
         offset = float(problem.share @ z) if problem.fit_intercept else 0.0
         before, value = value, float(problem.share @ z**2)
         if abs(value - before) <= 1e-3 * value:
