@@ -89,6 +89,7 @@ class MulticlassProblem(Problem):
         points = [] if alpha is None else [self.feasible(alpha)]
         if alpha is None or not trust:
             points.append(self.dual_point(z))
+            points.append(np.zeros(self.dual_shape))  # far from the optimum nothing may be better
         proofs = [(point, *self._primal_and_gap(w, 0.0, z, point)) for point in points]
         return b, *min(proofs, key=lambda proof: proof[2])
 

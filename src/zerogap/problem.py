@@ -115,6 +115,9 @@ class Problem(Struct):
         given = (loss, penalty, float(lam), bool(fit_intercept))
         self._set(rows, y, share, rows.sqnorms, *given, *more)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), tuple(self.__getstate__().values()))
+
     def _more_fields(self, y: np.ndarray) -> tuple[Any, ...]:
         """Return the values of the fields that a subclass adds."""
         return ()
@@ -290,7 +293,8 @@ class Problem(Struct):
     ) -> tuple[float, np.ndarray, float, float]:
         """Certify (w, b) with the best b for this w: return b, a feasible alpha, primal and gap.
 
-        Unless the given alpha is to be trusted, it competes with the point that belongs to (w, b).
+        Unless the given alpha is to be trusted, it competes with the point that belongs to (w, b)
+        and with zero.
         """
         z = self.scores(w)
         if self.fit_intercept:
@@ -298,6 +302,7 @@ class Problem(Struct):
         points = [] if alpha is None else [self.feasible(alpha)]
         if alpha is None or not trust:
             points.append(self.dual_point(z, b))
+            points.append(np.zeros(self.dual_shape))  # far from the optimum nothing may be better
         proofs = [(point, *self._primal_and_gap(w, b, z, point)) for point in points]
         return b, *min(proofs, key=lambda proof: proof[2])
 
@@ -313,9 +318,7 @@ class Problem(Struct):
         return self._with(loss=loss)
 
     def _with(self, **changes: Any) -> Problem:
-        other = object.__new__(type(self))
-        other._set(*({**self.__getstate__(), **changes}.values()))
-        return other
+        return _restore(type(self), tuple({**self.__getstate__(), **changes}.values()))
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -369,6 +372,13 @@ class Problem(Struct):
 
     def _dual_vector(self, alpha: Any) -> np.ndarray:
         return check_vector(alpha, self.shape[0], "alpha", "samples")
+
+
+def _restore(cls: type[Problem], values: tuple[Any, ...]) -> Problem:
+    """Return a problem made of checked fields."""
+    problem = object.__new__(cls)
+    problem._set(*values)
+    return problem
 
 
 @kernel

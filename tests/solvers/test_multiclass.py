@@ -1,6 +1,7 @@
 """Multiclass: laws of the losses, one exact objective, several roads to it, a certificate."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -205,6 +206,13 @@ def test_weights_equal_repeated_rows(loss):
     repeated = zg.Problem(np.repeat(X, s, axis=0), np.repeat(y, s), loss, 0.1, None, True)
     other = zg.solve(repeated, zg.SDCA(), **options)
     assert weighted.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-8)
+
+
+def test_pickling_keeps_the_problem():
+    problem = make("softmax", "csr", intercept=True)
+    copy = pickle.loads(pickle.dumps(problem))
+    assert copy.fingerprint == problem.fingerprint
+    assert copy.primal(np.ones((4, 5))) == problem.primal(np.ones((4, 5)))
 
 
 def test_gap_is_the_sum_of_the_rows_gaps():
