@@ -19,7 +19,10 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/latency.py
 	$(BIN)/python benchmarks/sdca_epochs.py
+	$(BIN)/python benchmarks/epoch_cost.py
+	$(BIN)/python benchmarks/mnist.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
