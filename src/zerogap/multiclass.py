@@ -95,7 +95,9 @@ class MulticlassProblem(Problem):
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """Return W x_i for all rows, of shape (n_samples, n_classes)."""
-        z = np.empty((self.shape[0], self.n_classes))
+        z = np.zeros((self.shape[0], self.n_classes))
+        if not w.any():  # the start of most runs, certified before the data are read
+            return z
         for block in self.rows.blocks():
             _scores(self.rows, w, _IDENTITY, z, *block)
         return z

@@ -108,7 +108,10 @@ class DenseRows(Rows):
 
     def take(self, order: np.ndarray) -> Self:
         """Return a copy of these rows, in this order."""
-        return type(self)(self.X[order])
+        X = np.empty((len(order), self.X.shape[1]), dtype=self.X.dtype)
+        for part in _slices(len(order), self.X.shape[1]):
+            np.take(self.X, order[part], axis=0, out=X[part])
+        return type(self)(X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,8 +179,17 @@ class CSRRows(Rows):
         np.cumsum(self.indptr[order + 1] - self.indptr[order], out=indptr[1:])
         data = np.empty(indptr[-1], dtype=self.data.dtype)
         indices = np.empty(indptr[-1], dtype=self.indices.dtype)
-        _gather(self, order, indptr, data, indices)
+        for part in _slices(len(order), self.stored / len(order)):
+            ends = indptr[part.start : part.stop + 1]
+            _gather(self, order[part], ends, data, indices)
         return type(self)(data, indices, indptr, self.n_columns)
+
+
+def _slices(n: int, per_row: float) -> Iterator[slice]:
+    """Yield slices of rows that are copied in milliseconds, so that Ctrl-C is seen in between."""
+    size = max(1, int(_BLOCK / (per_row + 1)))
+    for start in range(0, n, size):
+        yield slice(start, min(n, start + size))
 
 
 @kernel

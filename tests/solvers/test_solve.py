@@ -179,6 +179,20 @@ def test_ctrl_c_in_a_callback_counts_too():
     assert (run.stop_reason, run.history["epoch"][-1]) == ("interrupted", 5)
 
 
+def test_ctrl_c_while_the_data_are_copied_leaves_a_certified_answer(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((10_000, 210))
+    p = zg.Problem(X, np.sign(X[:, 0]), "hinge")
+
+    def take(self, order):
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the interrupt must come at once")
+
+    monkeypatch.setattr("zerogap.rows.DenseRows.take", take)
+    run = zg.solve(p, zg.SDCA(layout="shuffled"), **SLOW)
+    assert (run.stop_reason, run.certificate.epochs) == ("interrupted", 0)
+    assert run.certificate.primal == pytest.approx(1.0)
+
+
 def test_event_stops_a_run_in_another_thread():
     stop = threading.Event()
     runs = []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -202,6 +203,15 @@ class _Run:
             self.saved = (self.state.updates, time.monotonic())
         self.take_record(resumed=bool(self.history.rows))
         self.solver._steps(self.problem, self.state, 0)  # compiles, outside the clock
+        with self._clock():
+            self.solver.prepare(self.problem, self.state)
+
+    @contextlib.contextmanager
+    def _clock(self) -> Iterator[None]:
+        wall, cpu = time.perf_counter(), time.process_time()
+        yield
+        self.seconds += time.perf_counter() - wall
+        self.cpu_seconds += time.process_time() - cpu
 
     @property
     def identity(self) -> str:
@@ -215,10 +225,8 @@ class _Run:
         chunk = max(1, int(_CHUNK / per_update))
         while self.state.updates < target and not limits.interrupt.is_set():
             count = min(chunk, target - self.state.updates)
-            wall, cpu = time.perf_counter(), time.process_time()
-            self.solver.advance(self.problem, self.state, count)
-            self.seconds += time.perf_counter() - wall
-            self.cpu_seconds += time.process_time() - cpu
+            with self._clock():
+                self.solver.advance(self.problem, self.state, count)
             if limits.out_of_time():
                 break
         self.whole = True

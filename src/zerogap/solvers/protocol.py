@@ -56,6 +56,9 @@ class Solver(Parameters):
         """
         raise NotImplementedError
 
+    def prepare(self, problem: Problem, state: Any) -> None:
+        """Do long work before the first update, on the clock; Ctrl-C may end it at any point."""
+
     def _draw(self, problem: Problem, state: Any) -> None:
         """Keep the present iterate as the random output."""
         raise NotImplementedError

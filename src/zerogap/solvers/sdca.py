@@ -8,6 +8,7 @@ regularized loss minimization", JMLR 14, 2013; its proximal form for the elastic
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 
@@ -220,7 +221,8 @@ class SDCA(Solver):
         if count and state.position == 0:
             state.order = self._order(n, state)
         if count and state.copied:
-            state.stored = problem = state.stored or problem.take(state.layout)
+            self.prepare(problem, state)
+            problem = cast("Problem", state.stored)
         if self.averaging and not len(state.trace):
             state.trace = np.zeros(problem.dual_shape)
         begun = self.averaging and state.updates >= state.t0
@@ -240,6 +242,11 @@ class SDCA(Solver):
             # Measured: several times an epoch gains nothing, and oscillates on few rows.
             state.bias[0] += state.rho * state.bias[1]
         return count
+
+    def prepare(self, problem: Problem, state: SDCAState) -> None:
+        """Copy the data into the order of the layout."""
+        if state.copied and state.stored is None:
+            state.stored = problem.take(state.layout)
 
     def _draw(self, problem: Problem, state: SDCAState) -> None:
         state.drawn = state.alpha.copy()
