@@ -66,6 +66,21 @@ def check_targets(y: Any, n: int, loss: Loss) -> np.ndarray:
     return y
 
 
+def check_classes(y: np.ndarray, share: np.ndarray, loss: Loss) -> None:
+    """Refuse rows without which a free intercept has no best value: it would be infinite."""
+    present = np.unique(y[share > 0])
+    if len(present) < 2:
+        raise ValueError("an intercept needs two classes at least: the rows hold one only")
+    if loss.task != "multiclass":
+        return
+    absent = np.setdiff1d(np.arange(y.max() + 1), present)
+    if len(absent):
+        raise ValueError(
+            f"an intercept needs rows of every class, but class {absent[0]} has none with weight: "
+            f"number the classes 0, 1, 2, ... without gaps"
+        )
+
+
 def check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float]:
     """Return the weights divided by their sum, and the sum."""
     if sample_weight is None:

@@ -12,7 +12,14 @@ import numpy as np
 
 from zerogap._jit import Struct, kernel
 from zerogap.certificate import Certificate
-from zerogap.checks import check_scale, check_targets, check_vector, check_weights, is_positive
+from zerogap.checks import (
+    check_classes,
+    check_scale,
+    check_targets,
+    check_vector,
+    check_weights,
+    is_positive,
+)
 from zerogap.losses import Loss, as_loss
 from zerogap.penalties import L2, ElasticNet, as_penalty
 from zerogap.rows import CSRRows, DenseRows, as_rows
@@ -104,8 +111,8 @@ class Problem(Struct):
         rows = as_rows(X)
         y = check_targets(y, rows.shape[0], loss)
         share, total = check_weights(sample_weight, rows.shape[0])
-        if fit_intercept and loss.task != "regression" and len(np.unique(y[share > 0])) < 2:
-            raise ValueError("an intercept needs two classes at least: the rows hold one only")
+        if fit_intercept and loss.task != "regression":
+            check_classes(y, share, loss)
         if lam is None:
             lam = 1.0 / total
         elif not is_positive(lam):

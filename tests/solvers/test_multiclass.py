@@ -347,3 +347,17 @@ def test_impossible_combinations_are_refused(solver, loss, message):
 def test_classes_are_numbers(y):
     with pytest.raises(ValueError, match=r"classes 0, 1, 2|y must hold numbers"):
         zg.Problem(np.ones((2, 1)), y, "softmax")
+
+
+@pytest.mark.parametrize(
+    ("y", "s"), [([0, 2, 3, 0], None), ([0, 1, 2, 0], [1, 0, 1, 1]), ([0, 0, 2, 1], [1, 1, 1, 0])]
+)
+def test_an_intercept_needs_rows_of_every_class(y, s):
+    """The intercept of an absent class has its best value at minus infinity."""
+    X = np.random.default_rng(0).standard_normal((4, 2))
+    with pytest.raises(ValueError, match=r"class 1 has none with weight"):
+        zg.Problem(X, y, "softmax", sample_weight=s, fit_intercept=True)
+    run = zg.solve(
+        zg.Problem(X, y, "softmax", sample_weight=s), zg.SDCA(), tol=1e-6, random_state=0
+    )
+    assert run.stop_reason == "converged"
