@@ -36,10 +36,11 @@ if TYPE_CHECKING:
     from zerogap.solvers.asdca import ASDCA
     from zerogap.solvers.base import Result, solve
     from zerogap.solvers.bcfw import BCFW
-    from zerogap.solvers.gradient import GD, SGD
+    from zerogap.solvers.gd import GD
     from zerogap.solvers.pegasos import Pegasos
     from zerogap.solvers.protocol import Solver
     from zerogap.solvers.sdca import SDCA
+    from zerogap.solvers.sgd import SGD
 
 # Name -> module: nothing below is imported, and neither Numba nor scikit-learn, until it is used.
 _MODULES = {
@@ -71,8 +72,8 @@ _MODULES = {
     "ASDCA": "solvers.asdca",
     "BCFW": "solvers.bcfw",
     "Pegasos": "solvers.pegasos",
-    "SGD": "solvers.gradient",
-    "GD": "solvers.gradient",
+    "SGD": "solvers.sgd",
+    "GD": "solvers.gd",
 }
 _SUBMODULES = ("bounds", "datasets", "losses", "solvers")
 

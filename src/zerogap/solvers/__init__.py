@@ -7,10 +7,11 @@ from typing import Any
 from zerogap.solvers.asdca import ASDCA
 from zerogap.solvers.base import Result, solve
 from zerogap.solvers.bcfw import BCFW
-from zerogap.solvers.gradient import GD, SGD
+from zerogap.solvers.gd import GD
 from zerogap.solvers.pegasos import Pegasos
 from zerogap.solvers.protocol import Solver, State
 from zerogap.solvers.sdca import SDCA
+from zerogap.solvers.sgd import SGD
 
 __all__ = [
     "ASDCA",

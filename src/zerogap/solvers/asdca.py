@@ -14,8 +14,8 @@ import numpy as np
 from zerogap._jit import kernel
 from zerogap.losses import Hinge
 from zerogap.problem import Problem
-from zerogap.solvers.gradient import check_batch_size, check_l2
 from zerogap.solvers.protocol import Answer, Solver, State
+from zerogap.solvers.sgd import check_batch_size, check_l2
 
 _EMPTY = np.empty(0)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zerogap.problem import Problem
-from zerogap.solvers.gradient import StochasticSubgradient
+from zerogap.solvers.sgd import StochasticSubgradient
 
 
 @dataclass(frozen=True)
