@@ -289,3 +289,18 @@ def test_callback_and_verbose(capsys):
     ).fit(X, y)
     assert len(seen) >= 2
     assert "primal" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("indices", [np.int32, np.int64])
+def test_case_37_structure_changed_during_the_fit(indices):
+    """The caller ruins the structure of X after the first certificate; the fit does not notice."""
+    X, y = make_data("hinge", n=200, storage="csr")
+    X.indices, X.indptr = X.indices.astype(indices), X.indptr.astype(indices)
+    expected = zg.LinearClassifier(tol=1e-6, random_state=0).fit(X.copy(), y)
+
+    def ruin(record):
+        X.indices[:] = 2**30
+        X.indptr[:] = 2**30
+
+    clf = zg.LinearClassifier(tol=1e-6, random_state=0, callback=ruin).fit(X, y)
+    np.testing.assert_array_equal(clf.coef_, expected.coef_)

@@ -191,7 +191,7 @@ class _LinearModel(BaseEstimator):
             return as_rows(validate_data(self, X, reset=False, **common))
         refuse_targets(y)
         X, y = validate_data(self, X, y, y_numeric=self._task == "regression", **common)
-        return as_rows(X), y
+        return as_rows(X).with_own_structure(), y
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "coef_")
@@ -321,7 +321,8 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.  float32, float64 and CSR are used without a copy; do not change X meanwhile.
+            Rows.  float32 and float64 values are used without a copy; do not change X meanwhile.
+            The indices of a CSR matrix are copied, so that changing them is no danger.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
@@ -478,7 +479,8 @@ class LinearRegressor(RegressorMixin, _LinearModel):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.  float32, float64 and CSR are used without a copy; do not change X meanwhile.
+            Rows.  float32 and float64 values are used without a copy; do not change X meanwhile.
+            The indices of a CSR matrix are copied, so that changing them is no danger.
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), optional

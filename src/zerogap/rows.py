@@ -33,6 +33,10 @@ class Rows(Struct):
         """Return X W' for weights W of shape (k, n_features)."""
         raise NotImplementedError
 
+    def with_own_structure(self) -> Self:
+        """Return rows whose structure nobody else can change: kernels follow it unchecked."""
+        return self
+
     def transposed_product(self, A: np.ndarray) -> np.ndarray:
         """Return A' X for coefficients A of shape (n_samples, k)."""
         raise NotImplementedError
@@ -136,6 +140,11 @@ class CSRRows(Rows):
 
     def transposed_product(self, A: np.ndarray) -> np.ndarray:
         return (self._matrix().T @ A).T
+
+    def with_own_structure(self) -> Self:
+        private = type(self)(self.data, self.indices.copy(), self.indptr.copy(), self.n_columns)
+        _check_structure(private)  # again: it may have changed since
+        return private
 
     def _matrix(self) -> Any:
         signed = self.indices.view(np.int32 if self.indices.itemsize == 4 else np.int64)
