@@ -32,7 +32,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable . --group demo
+	$(BIN)/python -m pip install --quiet --editable ".[cli,lab]"
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

@@ -9,7 +9,7 @@ import zerogap
 
 PACKAGE = Path(zerogap.__file__).parent
 LAYERS = [
-    ["_jit", "_params", "memory", "certificate", "datasets"],
+    ["_jit", "_params", "memory", "certificate"],
     ["losses", "penalties", "rows"],
     ["multiclass_losses"],
     ["checks", "bounds"],
@@ -19,7 +19,11 @@ LAYERS = [
     ["progress"],
     ["solvers", "validation"],
     ["estimators", "paths", "audit"],
-    ["practical"],
+    ["readers"],
+    ["transforms"],
+    ["datasets"],
+    ["model_io"],
+    ["practical", "comparison", "sweep"],
     ["cli"],
 ]
 LATER = {("losses", "multiclass_losses"), ("problem", "multiclass")}  # inside functions
