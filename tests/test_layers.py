@@ -9,7 +9,8 @@ import zerogap
 
 PACKAGE = Path(zerogap.__file__).parent
 LAYERS = [
-    ["_jit", "_params", "memory", "certificate"],
+    ["_jit", "_params", "memory", "certificate", "atomic"],
+    ["container"],
     ["losses", "penalties", "rows"],
     ["multiclass_losses"],
     ["checks", "bounds"],
@@ -23,7 +24,7 @@ LAYERS = [
     ["transforms"],
     ["datasets"],
     ["model_io"],
-    ["practical", "comparison", "sweep"],
+    ["practical", "comparison", "sweeps"],
     ["cli"],
 ]
 LATER = {("losses", "multiclass_losses"), ("problem", "multiclass")}  # inside functions

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from zerogap._jit import kernel
 from zerogap.penalties import L2, ElasticNet
-from zerogap.rows import CSRRows, DenseRows, as_rows
+from zerogap.rows import CSRRows, DenseRows, as_rows, compact
 
 rng = np.random.default_rng(0)
 DENSE = (rng.standard_normal((30, 7)) * (rng.random((30, 7)) < 0.5)).astype(np.float32)
 DENSE[3] = 0
+GROUP = (0.0,) * 4
 
 
 def int64_indices(X):
@@ -68,7 +70,7 @@ def test_every_form_equals_numpy(form):
     before = X.copy()
     rows = as_rows(X)
     exact = DENSE.astype(np.float64)
-    u = rng.standard_normal(7)
+    u, W = rng.standard_normal(7), rng.standard_normal((7, 12))
     net = ElasticNet(0.3)
     thresholded = np.sign(u) * np.maximum(np.abs(u) - 0.3, 0) / 0.7
     assert rows.shape == (30, 7)
@@ -80,9 +82,46 @@ def test_every_form_equals_numpy(form):
         v = u.copy()
         rows.add_to(v, i, 2.5)
         np.testing.assert_allclose(v, u + 2.5 * exact[i], atol=1e-12)
+        scores = np.ones(12)
+        rows.add_scores(scores, i, W.ravel(), GROUP)
+        np.testing.assert_allclose(scores, 1 + exact[i] @ W, atol=1e-12)
     order = rng.permutation(30)
     np.testing.assert_array_equal(rows.take(order).sqnorms, rows.sqnorms[order])
     assert (before != X).sum() == 0, "the input must not change"
+
+
+@kernel
+def compiled(rows, i, W, U, scores, step, penalty, group):
+    rows.add_scores(scores, i, W, group)
+    rows.add_outer(U, W, i, step, penalty, group)
+
+
+@pytest.mark.parametrize("form", ["float32", "float64", "csr", "int64 indices"])
+@pytest.mark.parametrize("penalty", [L2(), ElasticNet(0.3)])
+def test_all_classes_together_in_kernels_and_in_python(form, penalty):
+    rows, exact = as_rows(FORMS[form](DENSE)), DENSE.astype(np.float64)
+    U, step = rng.standard_normal((7, 12)), rng.standard_normal(12)
+    W = np.vectorize(penalty.to_primal)(U)
+    updated = U + np.outer(exact[5], step)
+    for function in (compiled, compiled.py_func):
+        u, scores = U.copy().ravel(), np.zeros(12)
+        w = u if isinstance(penalty, L2) else W.copy().ravel()
+        function(rows, 5, w, u, scores, step, penalty, GROUP)
+        np.testing.assert_allclose(scores, exact[5] @ W, atol=1e-12)
+        np.testing.assert_allclose(u.reshape(7, 12), updated, atol=1e-12)
+        np.testing.assert_allclose(w, [penalty.to_primal(v) for v in updated.ravel()], atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_mostly_zeros_are_compacted(dtype):
+    X = (rng.standard_normal((3000, 40)) * (rng.random((3000, 40)) < 0.2)).astype(dtype)
+    X[7] = 0
+    rows, same = compact(as_rows(X)), sparse.csr_matrix(X)
+    assert rows.data.dtype == dtype
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(rows, name), getattr(same, name))
+    assert isinstance(compact(as_rows(DENSE)), DenseRows)
+    assert compact(rows) is rows
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

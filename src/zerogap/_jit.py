@@ -83,6 +83,97 @@ def _prefetch_line(context, array, i):
     return types.void(array, types.intp), generate
 
 
+def lanes(array: np.ndarray, k: Any, group: tuple[float, ...]) -> Any:
+    """Return the len(group) numbers from array[k] on, to be worked on together.
+
+    Lanes are one value to the compiler, which keeps them in the processor's vector registers.  Left
+    alone it does not see that the few classes of a row could share an instruction: the scores of a
+    row of ten classes take less than half the time this way.
+    """
+    return array[k : k + len(group)]
+
+
+def add_scaled(x: Any, c: float, y: Any) -> Any:
+    """Return x + c y for lanes x and y."""
+    return x + c * y
+
+
+def put_lanes(array: np.ndarray, k: Any, x: Any) -> None:
+    """Store lanes from array[k] on."""
+    array[k : k + len(x)] = x
+
+
+class _Lanes(types.Type):
+    def __init__(self, count: int):
+        self.count = count
+        super().__init__(f"lanes of {count}")
+
+    @property
+    def vector(self):
+        return ir.VectorType(ir.DoubleType(), self.count)
+
+
+@register_model(_Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, dmm, fe_type):
+        super().__init__(dmm, fe_type, fe_type.vector)
+
+
+def _lanes_pointer(context, builder, lanes_type, array_type, array, k):
+    view = context.make_array(array_type)(context, builder, array)
+    return builder.bitcast(builder.gep(view.data, [k]), lanes_type.vector.as_pointer())
+
+
+@intrinsic
+def _load_lanes(context, array, k, group):
+    result = _Lanes(len(group))
+
+    def generate(context, builder, signature, args):
+        place = _lanes_pointer(context, builder, result, array, *args[:2])
+        return builder.load(place, align=8)
+
+    return result(array, types.intp, group), generate
+
+
+@intrinsic
+def _store_lanes(context, array, k, x):
+    def generate(context, builder, signature, args):
+        place = _lanes_pointer(context, builder, x, array, *args[:2])
+        builder.store(args[2], place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, x), generate
+
+
+@intrinsic
+def _multiply_add_lanes(context, x, c, y):
+    def generate(context, builder, signature, args):
+        undefined = ir.Constant(x.vector, ir.Undefined)
+        number = ir.IntType(32)
+        one = builder.insert_element(undefined, args[1], number(0))
+        all_equal = ir.Constant(ir.VectorType(number, x.count), [0] * x.count)
+        factor = builder.shuffle_vector(one, undefined, all_equal)
+        product = builder.fmul(factor, args[2], flags=["contract"])
+        return builder.fadd(args[0], product, flags=["contract"])
+
+    return x(x, types.float64, y), generate
+
+
+@overload(lanes, jit_options=_OPTIONS)  # type: ignore[arg-type]
+def _lanes(array, k, group):
+    return lambda array, k, group: _load_lanes(array, k, group)  # type: ignore[call-arg]
+
+
+@overload(put_lanes, jit_options=_OPTIONS)  # type: ignore[arg-type]
+def _put_lanes(array, k, x):
+    return lambda array, k, x: _store_lanes(array, k, x)  # type: ignore[call-arg]
+
+
+@overload(add_scaled, jit_options=_OPTIONS)  # type: ignore[arg-type]
+def _add_scaled(x, c, y):
+    return lambda x, c, y: _multiply_add_lanes(x, c, y)  # type: ignore[call-arg]
+
+
 class Struct:
     """Base of the frozen dataclasses whose fields and methods also work inside kernels."""
 

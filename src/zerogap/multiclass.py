@@ -98,8 +98,9 @@ class MulticlassProblem(Problem):
         z = np.zeros((self.shape[0], self.n_classes))
         if not w.any():  # the start of most runs, certified before the data are read
             return z
+        listed, padded = self.by_feature(w), np.empty(self.padded)
         for block in self.rows.blocks():
-            _scores(self.rows, w, _IDENTITY, z, *block)
+            _scores(self.rows, listed, z, padded, self.lanes, *block)
         return z
 
     def value_at(self, z: np.ndarray, w: np.ndarray) -> float:
@@ -158,10 +159,28 @@ class MulticlassProblem(Problem):
     def dual_sum(self, alpha: np.ndarray) -> np.ndarray:
         """Return U(alpha)."""
         coefficients = self.share[:, None] * alpha / self.lam
-        u = np.zeros((self.n_classes, self.shape[1]))
+        u, padded = np.zeros(self.shape[1] * self.padded), np.zeros(self.padded)
         for block in self.rows.blocks():
-            _add_rows(self.rows, coefficients, u, *block)
-        return u
+            _add_rows(self.rows, coefficients, u, padded, _IDENTITY, self.lanes, *block)
+        return self.by_class(u)
+
+    @property
+    def lanes(self) -> tuple[float, ...]:
+        return (0.0,) * (4 if self.n_classes <= 4 else 12)
+
+    @property
+    def padded(self) -> int:
+        """Number of classes, rounded up to whole groups."""
+        return -(-self.n_classes // len(self.lanes)) * len(self.lanes)
+
+    def by_feature(self, w: np.ndarray) -> np.ndarray:
+        listed = np.zeros((self.shape[1], self.padded))
+        listed[:, : self.n_classes] = w.T
+        return listed.ravel()
+
+    def by_class(self, u: np.ndarray) -> np.ndarray:
+        listed = u.reshape(self.shape[1], self.padded)
+        return np.ascontiguousarray(listed[:, : self.n_classes].T)
 
     def _votes(self, alpha: np.ndarray) -> np.ndarray:
         """Return e_y - alpha: votes for dual variables, and dual variables for votes."""
@@ -212,18 +231,19 @@ def _balancing_factors(flow: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _scores(rows, w, identity, z, start, stop):
+def _scores(rows, W, z, padded, group, start, stop):
     for i in range(start, stop):
-        for k in range(len(w)):
-            z[i, k] = rows.dot(i, w[k], identity)
+        padded[:] = 0.0
+        rows.add_scores(padded, i, W, group)
+        z[i] = padded[: z.shape[1]]
 
 
 @kernel
-def _add_rows(rows, c, u, start, stop):
+def _add_rows(rows, c, u, padded, identity, group, start, stop):
     for i in range(start, stop):
-        for k in range(len(u)):
-            if c[i, k] != 0.0:
-                rows.add_to(u[k], i, c[i, k])
+        if c[i].any():
+            padded[: c.shape[1]] = c[i]
+            rows.add_outer(u, u, i, padded, identity, group)
 
 
 @kernel

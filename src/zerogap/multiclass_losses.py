@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp, inf, log
 
-import numpy as np
-
 from zerogap.losses import Loss
 
 
@@ -87,13 +85,15 @@ class MulticlassHinge(MulticlassLoss):
             # a shift by the best score leaves the projection alone; what is far below it gets none
             new[k] = max(p[k] - (top - z[k] - (k != y)) * scale, -1.0)
         new[best] = p[best]
-        ordered = np.sort(new)
-        total, shift = 0.0, 0.0
-        for j in range(len(z) - 1, -1, -1):
-            total += ordered[j]
-            candidate = (total - 1.0) / (len(z) - j)
-            if ordered[j] > candidate:
-                shift = candidate
+        # Michelot's projection: give all classes an equal share of what is missing to one, drop
+        # those that would be negative, and again
+        shift, count, kept = -inf, -1, 0
+        while kept != count:
+            count, kept, total = kept, 0, 0.0
+            for k in range(len(z)):
+                if new[k] > shift:
+                    kept, total = kept + 1, total + new[k]
+            shift = (total - 1.0) / kept
         for k in range(len(z)):
             new[k] = max(0.0, new[k] - shift)
 

@@ -22,7 +22,7 @@ from zerogap.checks import (
 )
 from zerogap.losses import Loss, as_loss
 from zerogap.penalties import L2, ElasticNet, as_penalty
-from zerogap.rows import CSRRows, DenseRows, as_rows
+from zerogap.rows import CSRRows, DenseRows, as_rows, compact
 
 _IDENTITY = L2()  # its to_primal(u) is u: the plain dot product
 
@@ -108,7 +108,7 @@ class Problem(Struct):
         l1_ratio: float = 0.0,
     ) -> None:
         loss = as_loss(loss)
-        rows = as_rows(X)
+        rows = compact(as_rows(X))
         y = check_targets(y, rows.shape[0], loss)
         share, total = check_weights(sample_weight, rows.shape[0])
         if fit_intercept and loss.task != "regression":
@@ -157,6 +157,11 @@ class Problem(Struct):
     def weight_shape(self) -> tuple[int, ...]:
         """Shape of the weights."""
         return (self.shape[1],)
+
+    @property
+    def lanes(self) -> tuple[float, ...]:
+        """As many zeros as there are classes in a group that kernels handle together."""
+        return (0.0,)
 
     def primal(self, w: Any, b: float = 0.0) -> float:
         """Return P(w, b)."""
@@ -222,6 +227,14 @@ class Problem(Struct):
         w = np.empty_like(u)
         _to_weights(self.penalty, u, w)
         return w
+
+    def by_feature(self, w: np.ndarray) -> np.ndarray:
+        """Return weights as kernels read them: one feature after another, with all its classes."""
+        return w
+
+    def by_class(self, u: np.ndarray) -> np.ndarray:
+        """Return the weights that `by_feature` has listed."""
+        return u
 
     def dual_point(self, z: np.ndarray, b: float = 0.0) -> np.ndarray:
         """Return a feasible dual point for the scores z and the intercept b: a_i = -phi'(z_i + b).

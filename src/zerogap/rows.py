@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from zerogap._jit import Struct, in_order, kernel, prefetch
+from zerogap._jit import Struct, add_scaled, in_order, kernel, lanes, prefetch, put_lanes
 
 _FLOATS = (np.float32, np.float64)
 _BLOCK = 4_000_000  # stored values read by one kernel call: a few milliseconds, so Ctrl-C works
@@ -94,6 +94,27 @@ class DenseRows(Rows):
         for j in range(self.X.shape[1]):
             u[j] += c * np.float64(self.X[i, j])
 
+    def add_scores(self, z, i, W, group):
+        """z += x_i W for weights W listed feature by feature, len(z) of them for each"""
+        for c in range(0, len(z), len(group)):
+            total = lanes(z, c, group)
+            for j in range(self.X.shape[1]):
+                part = lanes(W, j * len(z) + c, group)
+                total = add_scaled(total, np.float64(self.X[i, j]), part)
+            put_lanes(z, c, total)
+
+    def add_outer(self, U, W, i, step, penalty, group):
+        """U += x_i' step and W = penalty.to_primal(U), both listed as in `add_scores`"""
+        for c in range(0, len(step), len(group)):
+            change = lanes(step, c, group)
+            for j in range(self.X.shape[1]):
+                k = j * len(step) + c
+                value = np.float64(self.X[i, j])
+                put_lanes(U, k, add_scaled(lanes(U, k, group), value, change))
+                if penalty.convexity() < 1.0:  # else U and W are one array
+                    for m in range(k, k + len(group)):
+                        W[m] = penalty.to_primal(U[m])
+
     def sqnorm(self, i):
         """|x_i|^2"""
         total = 0.0
@@ -163,6 +184,27 @@ class CSRRows(Rows):
         for k in range(self.indptr[i], self.indptr[i + 1]):
             u[self.indices[k]] += c * np.float64(self.data[k])
 
+    def add_scores(self, z, i, W, group):
+        """z += x_i W for weights W listed feature by feature, len(z) of them for each"""
+        for c in range(0, len(z), len(group)):
+            total = lanes(z, c, group)
+            for k in range(self.indptr[i], self.indptr[i + 1]):
+                part = lanes(W, np.intp(self.indices[k]) * len(z) + c, group)
+                total = add_scaled(total, np.float64(self.data[k]), part)
+            put_lanes(z, c, total)
+
+    def add_outer(self, U, W, i, step, penalty, group):
+        """U += x_i' step and W = penalty.to_primal(U), both listed as in `add_scores`"""
+        for c in range(0, len(step), len(group)):
+            change = lanes(step, c, group)
+            for k in range(self.indptr[i], self.indptr[i + 1]):
+                j = np.intp(self.indices[k]) * len(step) + c
+                value = np.float64(self.data[k])
+                put_lanes(U, j, add_scaled(lanes(U, j, group), value, change))
+                if penalty.convexity() < 1.0:  # else U and W are one array
+                    for m in range(j, j + len(group)):
+                        W[m] = penalty.to_primal(U[m])
+
     def sqnorm(self, i):
         """|x_i|^2"""
         total = 0.0
@@ -192,6 +234,37 @@ class CSRRows(Rows):
             ends = indptr[part.start : part.stop + 1]
             _gather(self, order[part], ends, data, indices)
         return type(self)(data, indices, indptr, self.n_columns)
+
+
+def compact(rows: DenseRows | CSRRows) -> DenseRows | CSRRows:
+    """Return rows without their zeros, as a copy, where that makes every pass over them faster.
+
+    Three zeros in four values: as many as a dense row's regular reads are worth.
+    """
+    if isinstance(rows, CSRRows):
+        return rows
+    n, d = rows.shape
+    some = rows.X[:: max(1, n // 1000)]
+    if np.count_nonzero(some) > 0.25 * some.size or d >= 2**31:
+        return rows
+    indptr = np.zeros(n + 1, dtype=np.int64)
+    for start, stop in rows.blocks():
+        indptr[start + 1 : stop + 1] = np.count_nonzero(rows.X[start:stop], axis=1)
+    np.cumsum(indptr, out=indptr)
+    data, indices = np.empty(indptr[-1], rows.X.dtype), np.empty(indptr[-1], np.uint32)
+    for start, stop in rows.blocks():
+        _compress(rows, start, stop, indptr, data, indices)
+    return CSRRows(data, indices, indptr, d)
+
+
+@kernel
+def _compress(rows, start, stop, indptr, data, indices):
+    for i in range(start, stop):
+        k = indptr[i]
+        for j in range(rows.X.shape[1]):
+            if rows.X[i, j] != 0.0:
+                data[k], indices[k] = rows.X[i, j], j
+                k += 1
 
 
 def _slices(n: int, per_row: float) -> Iterator[slice]:

@@ -258,7 +258,7 @@ def test_large_data_are_shuffled_by_themselves():
 @pytest.mark.parametrize("sampling", ["permutation", "random", "cyclic"])
 def test_epochs_visit_rows_as_they_should(sampling):
     problem = make_problem("hinge", n=50)
-    solver = zg.SDCA(sampling)
+    solver = zg.SDCA(sampling, shrink=False)
     state = solver.begin(problem, np.random.default_rng(0))
     orders = []
     for _ in range(3):
@@ -267,6 +267,40 @@ def test_epochs_visit_rows_as_they_should(sampling):
     permutation = [sorted(order) == list(range(50)) for order in orders]
     assert permutation == [sampling != "random"] * 3
     assert np.array_equal(orders[0], orders[1]) == (sampling == "cyclic")
+
+
+def test_shrinking_visits_what_moved_then_all_rows_again():
+    problem = make_problem("hinge", n=200)
+    solver = zg.SDCA()
+    state = solver.begin(problem, np.random.default_rng(0))
+    sizes = []
+    for _ in range(60):
+        start = state.order, state.alpha.copy()
+        solver.advance(problem, state, 1)
+        while state.done < len(state.order):
+            solver.advance(problem, state, 1)
+        if len(state.order) < 200 and len(start[0]):
+            assert set(state.order) <= set(start[0])
+        moved = np.flatnonzero(state.alpha != start[1])
+        assert set(moved) <= set(state.order)
+        sizes.append(len(state.order))
+    assert min(sizes) < 100
+    full = np.flatnonzero(np.array(sizes) == 200)
+    assert len(full) > 3
+    assert np.diff(full).max() <= 11  # at most 10 passes between two over all rows
+
+
+@pytest.mark.parametrize("loss", ["hinge", "absolute", "epsilon-insensitive"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_shrinking_changes_the_path_not_the_optimum(loss, intercept):
+    problem = make_problem(loss, n=150, intercept=intercept)
+    ends = [
+        zg.solve(problem, zg.SDCA(shrink=shrink), tol=1e-7, random_state=0)
+        for shrink in (False, True)
+    ]
+    assert all(end.stop_reason == "converged" for end in ends)
+    primals = [end.certificate.primal for end in ends]
+    assert abs(primals[0] - primals[1]) <= 1e-7 * primals[0]
 
 
 def test_dense_and_csr_take_the_same_path():

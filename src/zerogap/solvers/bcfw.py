@@ -21,17 +21,21 @@ _EMPTY = np.empty((0, 0))
 
 
 @kernel
-def _row_steps(problem, order, alpha, u, bias, rho, gaps, trace, age, weighted):
+def _row_steps(problem, order, alpha, u, bias, rho, gaps, trace, age, weighted, group):
     """Frank-Wolfe steps on single rows: towards the most violating class, as far as is best."""
     rows, lam, identity = problem.rows, problem.lam, problem.penalty
-    C, averaging = len(u), len(trace) > 0
-    votes, scores = np.empty(C), np.empty(C)
+    C, averaging = alpha.shape[1], len(trace) > 0
+    padded = (C + len(group) - 1) // len(group) * len(group)
+    scores, step = np.empty(padded), np.zeros(padded)
+    votes = np.empty(C)
     for k in range(len(order)):
         i = order[k]
         s, y = problem.share[i], problem.y[i]
+        scores[:] = 0.0
+        rows.add_scores(scores, i, u, group)
         for c in range(C):
-            scores[c] = rows.dot(i, u[c], identity) + bias[0, c] + (c != y)
-        best = scores.argmax()
+            scores[c] += bias[0, c] + (c != y)
+        best = scores[:C].argmax()
         gap, length = 0.0, 0.0
         for c in range(C):
             votes[c] = (c == best) - ((c == y) - alpha[i, c])  # the direction, from old to best
@@ -39,17 +43,18 @@ def _row_steps(problem, order, alpha, u, bias, rho, gaps, trace, age, weighted):
             length += votes[c] * votes[c]
         gaps[i] = s * gap
         curvature = s * (problem.sqnorms[i] / lam + rho) * length
-        step = min(1.0, gap / curvature) if curvature > 0.0 else 1.0 * (gap > 0.0)
-        for c in range(C):
-            change = -step * votes[c]
-            if change != 0.0:
+        share = min(1.0, gap / curvature) if curvature > 0.0 else 1.0 * (gap > 0.0)
+        if share > 0.0 and length > 0.0:
+            for c in range(C):
+                change = -share * votes[c]
                 alpha[i, c] += change
-                rows.add_to(u[c], i, s * change / lam)
                 bias[0, c] += rho * s * change
                 bias[1, c] += s * change
+                step[c] = s * change / lam
                 if averaging:
                     missed = age + k
                     trace[i, c] += change * (0.5 * missed * (missed + 1) if weighted else missed)
+            rows.add_outer(u, u, i, step, identity, group)
 
 
 @dataclass
@@ -117,7 +122,7 @@ class BCFW(Solver):
         if warm is not None:
             given = problem.dual_point(problem.scores(warm[0])) if warm[2] is None else warm[2]
             state.alpha = problem.feasible(given)
-        state.u = problem.dual_sum(state.alpha)
+        state.u = problem.by_feature(problem.dual_sum(state.alpha))
         state.bias[1] = problem.share @ state.alpha
         state.members = rng.permutation(n) if self.batch_size > 1 else np.arange(n)
         state.gaps = np.full(self.epoch_length(problem), math.inf)
@@ -135,7 +140,7 @@ class BCFW(Solver):
         if self.averaging and state.updates > state.t0:
             alpha = state.alpha - state.trace / self._total_weight(state)
             return problem.weights(alpha), b, alpha
-        return state.u.copy(), b, state.alpha.copy()
+        return problem.by_class(state.u), b, state.alpha.copy()
 
     def _steps(self, problem: Problem, state: BCFWState, count: int) -> int:
         length = self.epoch_length(problem)
@@ -146,7 +151,7 @@ class BCFW(Solver):
         age, weighted = state.updates - state.t0 + 1, self.output == "weighted-average"
         if self.batch_size == 1:
             arrays = (problem, order, state.alpha, state.u, state.bias, state.rho, state.gaps)
-            _row_steps(*arrays, trace, age, weighted)
+            _row_steps(*arrays, trace, age, weighted, problem.lanes)
             visited = count
         else:
             visited = 0
@@ -172,9 +177,11 @@ class BCFW(Solver):
     ) -> None:
         """Make the step of `_row_steps` for all rows of a block together, by matrix products."""
         X, share = problem.rows.take(rows), problem.share[rows, None]
-        own = problem.y[rows, None] == np.arange(len(state.u))
-        scores = X.product(state.u) + state.bias[0] + ~own
-        best = scores.argmax(axis=1)[:, None] == np.arange(len(state.u))
+        d, C = problem.shape[1], problem.dual_shape[1]
+        u = state.u.reshape(d, -1)[:, :C].T
+        own = problem.y[rows, None] == np.arange(C)
+        scores = X.product(u) + state.bias[0] + ~own
+        best = scores.argmax(axis=1)[:, None] == np.arange(C)
         direction = best - (own - state.alpha[rows])
         gap = float((share * direction * scores).sum())
         state.gaps[block] = gap
@@ -183,7 +190,7 @@ class BCFW(Solver):
         curvature = problem.lam * float((towards**2).sum()) + state.rho * float(mean @ mean)
         step = min(1.0, gap / curvature) if curvature > 0 else float(gap > 0)
         state.alpha[rows] -= step * direction
-        state.u += step * towards
+        u += step * towards
         state.bias[0] += state.rho * step * mean
         state.bias[1] += step * mean
         if len(trace):
