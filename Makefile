@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test lint types bench fuzz clean
 
 demo: $(VENV)/.demo
-	$(BIN)/python examples/demo.py
+	$(BIN)/zerogap compare --out demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -23,9 +23,15 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/sdca_epochs.py
 	$(BIN)/python benchmarks/epoch_cost.py
 	$(BIN)/python benchmarks/mnist.py
+	$(BIN)/python benchmarks/frank_wolfe.py
+	$(BIN)/python benchmarks/svmlight.py
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python benchmarks/fuzz.py svmlight --runs 500000
+	$(BIN)/python benchmarks/fuzz.py model --runs 500000
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -15,8 +15,15 @@ ROOT = Path(__file__).parents[1]
 MODULES = [
     "zerogap",
     *sorted({f"zerogap.{name}" for name in zerogap._MODULES.values()}),
-    "zerogap.datasets",
     "zerogap.bounds",
+    "zerogap.comparison.contestants",
+    "zerogap.datasets",
+    "zerogap.model_io.claims",
+    "zerogap.model_io.onnx",
+    "zerogap.readers",
+    "zerogap.readers.encoder",
+    "zerogap.sweeps.run",
+    "zerogap.transforms.landmarks",
 ]
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

@@ -45,14 +45,15 @@ def test_imports_point_downwards(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
-        names = [node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
-        for name in names:
-            if name and name.startswith("zerogap"):
-                parts = name.split(".")
-                used = parts[1] if len(parts) > 1 else node.names[0].name
-                same = used == module
-                below = (module, used) in LATER or level(used) < level(module)
-                assert same or below, f"{module} imports {used}"
+        if isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
+        elif node.module == "zerogap":
+            names = [f"zerogap.{a.name}" for a in node.names]
+        else:
+            names = [node.module or ""]
+        for used in (name.split(".")[1] for name in names if name.startswith("zerogap.")):
+            below = (module, used) in LATER or level(used) < level(module)
+            assert used == module or below, f"{module} imports {used}"
 
 
 def test_only_one_file_knows_numba():

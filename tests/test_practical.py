@@ -57,6 +57,13 @@ def idx(array):
     return header + array.tobytes()
 
 
+@pytest.fixture(autouse=True)
+def offline(monkeypatch, tmp_path_factory):
+    """Keep the tests off the network and out of the user's cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setitem(sys.modules, "pooch", None)
+
+
 @pytest.fixture(scope="module")
 def small():
     rng = np.random.default_rng(0)
@@ -205,12 +212,12 @@ def test_missing_data(monkeypatch, tmp_path):
     outcome = testing.CliRunner().invoke(cli.make_app(), ["practical"])
     assert (outcome.exit_code, outcome.stdout) == (1, "")
     assert outcome.stderr.count("\n") == 1
-    for part in ("train-images-idx3-ubyte.gz", str(tmp_path / "mnist"), "ZEROGAP_DATA", "0b367032"):
+    for part in ("train-images-idx3-ubyte.gz", str(tmp_path / "mnist"), "ba891046"):
         assert part in outcome.stderr
     monkeypatch.delenv("ZEROGAP_DATA")
-    with pytest.raises(FileNotFoundError, match=r"train-images.*0b367032.*set ZEROGAP_DATA"):
+    with pytest.raises(FileNotFoundError, match=r"train-images.*set ZEROGAP_DATA.*ba891046"):
         load_mnist()
-    with pytest.raises(FileNotFoundError, match=r"put it into .*here$"):
+    with pytest.raises(FileNotFoundError, match=r"put it into .*here"):
         load_mnist(folder=tmp_path / "here")
 
 
@@ -239,7 +246,7 @@ def test_main(monkeypatch, capsys):
 def test_main_refuses_in_one_line(line, monkeypatch, capsys):
     code, out, err = run_main(monkeypatch, capsys, *line.split())
     assert (code, out) == (2, "")
-    assert re.fullmatch(r"zerogap: .*; see zerogap --help\n", err)
+    assert re.fullmatch(r"zerogap.*: .*; see zerogap.* --help\n", err)
 
 
 def test_main_passes_exit_codes_on(monkeypatch, capsys, tmp_path):
@@ -389,8 +396,8 @@ def test_split():
 
 
 def test_wrong_checksum_and_name(tmp_path):
-    for file in mnist.SHA256:
-        (tmp_path / file).write_bytes(b"something else")
+    for file in mnist.FILES:
+        (tmp_path / file.name).write_bytes(b"something else")
     with pytest.raises(ValueError, match="damaged or another file: its sha256 is"):
         load_mnist(folder=tmp_path)
     with pytest.raises(ValueError, match="name must be 'mnist' or 'mini-mnist', got 'emnist'"):

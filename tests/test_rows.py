@@ -13,7 +13,6 @@ from zerogap.rows import CSRRows, DenseRows, as_rows, compact
 rng = np.random.default_rng(0)
 DENSE = (rng.standard_normal((30, 7)) * (rng.random((30, 7)) < 0.5)).astype(np.float32)
 DENSE[3] = 0
-GROUP = (0.0,) * 4
 
 
 def int64_indices(X):
@@ -83,7 +82,7 @@ def test_every_form_equals_numpy(form):
         rows.add_to(v, i, 2.5)
         np.testing.assert_allclose(v, u + 2.5 * exact[i], atol=1e-12)
         scores = np.ones(12)
-        rows.add_scores(scores, i, W.ravel(), GROUP)
+        rows.add_scores(scores, i, W.ravel())
         np.testing.assert_allclose(scores, 1 + exact[i] @ W, atol=1e-12)
     order = rng.permutation(30)
     np.testing.assert_array_equal(rows.take(order).sqnorms, rows.sqnorms[order])
@@ -91,9 +90,9 @@ def test_every_form_equals_numpy(form):
 
 
 @kernel
-def compiled(rows, i, W, U, scores, step, penalty, group):
-    rows.add_scores(scores, i, W, group)
-    rows.add_outer(U, W, i, step, penalty, group)
+def compiled(rows, i, W, U, scores, step, penalty):
+    rows.add_scores(scores, i, W)
+    rows.add_outer(U, W, i, step, penalty)
 
 
 @pytest.mark.parametrize("form", ["float32", "float64", "csr", "int64 indices"])
@@ -106,7 +105,7 @@ def test_all_classes_together_in_kernels_and_in_python(form, penalty):
     for function in (compiled, compiled.py_func):
         u, scores = U.copy().ravel(), np.zeros(12)
         w = u if isinstance(penalty, L2) else W.copy().ravel()
-        function(rows, 5, w, u, scores, step, penalty, GROUP)
+        function(rows, 5, w, u, scores, step, penalty)
         np.testing.assert_allclose(scores, exact[5] @ W, atol=1e-12)
         np.testing.assert_allclose(u.reshape(7, 12), updated, atol=1e-12)
         np.testing.assert_allclose(w, [penalty.to_primal(v) for v in updated.ravel()], atol=1e-12)

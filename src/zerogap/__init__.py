@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from zerogap import bounds, datasets, losses, solvers
+    from zerogap import bounds, datasets, losses, readers, solvers, transforms
     from zerogap.audit import Audit, certify
     from zerogap.certificate import Certificate
+    from zerogap.comparison import Comparison, compare
     from zerogap.estimators import LinearClassifier, LinearRegressor
     from zerogap.history import History
     from zerogap.losses import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         Squared,
         SquaredHinge,
     )
+    from zerogap.model_io.files import ModelFileError, load, save
     from zerogap.multiclass_losses import MulticlassHinge, Softmax
     from zerogap.paths import Path, path
     from zerogap.problem import Problem
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from zerogap.solvers.protocol import Solver
     from zerogap.solvers.sdca import SDCA
     from zerogap.solvers.sgd import SGD
+    from zerogap.sweeps import Sweep, sweep
 
 # Name -> module: nothing below is imported, and neither Numba nor scikit-learn, until it is used.
 _MODULES = {
@@ -74,8 +77,15 @@ _MODULES = {
     "Pegasos": "solvers.pegasos",
     "SGD": "solvers.sgd",
     "GD": "solvers.gd",
+    "ModelFileError": "model_io.files",
+    "load": "model_io.files",
+    "save": "model_io.files",
+    "Comparison": "comparison",
+    "compare": "comparison",
+    "Sweep": "sweeps",
+    "sweep": "sweeps",
 }
-_SUBMODULES = ("bounds", "datasets", "losses", "solvers")
+_SUBMODULES = ("bounds", "datasets", "losses", "readers", "solvers", "transforms")
 
 __all__ = [
     "ASDCA",
@@ -86,6 +96,7 @@ __all__ = [
     "Absolute",
     "Audit",
     "Certificate",
+    "Comparison",
     "EpsilonInsensitive",
     "Hinge",
     "History",
@@ -94,6 +105,7 @@ __all__ = [
     "LinearRegressor",
     "Logistic",
     "Loss",
+    "ModelFileError",
     "MulticlassHinge",
     "Path",
     "Pegasos",
@@ -105,14 +117,21 @@ __all__ = [
     "Solver",
     "Squared",
     "SquaredHinge",
+    "Sweep",
     "__version__",
     "bounds",
     "certify",
+    "compare",
     "datasets",
+    "load",
     "losses",
     "path",
+    "readers",
+    "save",
     "solve",
     "solvers",
+    "sweep",
+    "transforms",
 ]
 
 

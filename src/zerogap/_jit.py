@@ -83,14 +83,17 @@ def _prefetch_line(context, array, i):
     return types.void(array, types.intp), generate
 
 
-def lanes(array: np.ndarray, k: Any, group: tuple[float, ...]) -> Any:
-    """Return the len(group) numbers from array[k] on, to be worked on together.
+LANES = 4
 
-    Lanes are one value to the compiler, which keeps them in the processor's vector registers.  Left
-    alone it does not see that the few classes of a row could share an instruction: the scores of a
-    row of ten classes take less than half the time this way.
+
+def lanes(array: np.ndarray, k: Any) -> Any:
+    """Return the LANES numbers from array[k] on, to be worked on together.
+
+    Lanes are one value to the compiler, which keeps them in a vector register.  Left alone it does
+    not see that the classes of a row could share instructions, and takes more than twice the time
+    for their scores.
     """
-    return array[k : k + len(group)]
+    return array[k : k + LANES]
 
 
 def add_scaled(x: Any, c: float, y: Any) -> Any:
@@ -100,45 +103,40 @@ def add_scaled(x: Any, c: float, y: Any) -> Any:
 
 def put_lanes(array: np.ndarray, k: Any, x: Any) -> None:
     """Store lanes from array[k] on."""
-    array[k : k + len(x)] = x
+    array[k : k + LANES] = x
 
 
 class _Lanes(types.Type):
-    def __init__(self, count: int):
-        self.count = count
-        super().__init__(f"lanes of {count}")
+    def __init__(self):
+        super().__init__("lanes")
 
-    @property
-    def vector(self):
-        return ir.VectorType(ir.DoubleType(), self.count)
+
+_lanes_type, _vector = _Lanes(), ir.VectorType(ir.DoubleType(), LANES)
 
 
 @register_model(_Lanes)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, fe_type.vector)
+        super().__init__(dmm, fe_type, _vector)
 
 
-def _lanes_pointer(context, builder, lanes_type, array_type, array, k):
+def _lanes_pointer(context, builder, array_type, array, k):
     view = context.make_array(array_type)(context, builder, array)
-    return builder.bitcast(builder.gep(view.data, [k]), lanes_type.vector.as_pointer())
+    return builder.bitcast(builder.gep(view.data, [k]), _vector.as_pointer())
 
 
 @intrinsic
-def _load_lanes(context, array, k, group):
-    result = _Lanes(len(group))
-
+def _load_lanes(context, array, k):
     def generate(context, builder, signature, args):
-        place = _lanes_pointer(context, builder, result, array, *args[:2])
-        return builder.load(place, align=8)
+        return builder.load(_lanes_pointer(context, builder, array, *args), align=8)
 
-    return result(array, types.intp, group), generate
+    return _lanes_type(array, types.intp), generate
 
 
 @intrinsic
 def _store_lanes(context, array, k, x):
     def generate(context, builder, signature, args):
-        place = _lanes_pointer(context, builder, x, array, *args[:2])
+        place = _lanes_pointer(context, builder, array, *args[:2])
         builder.store(args[2], place, align=8)
         return context.get_dummy_value()
 
@@ -148,10 +146,9 @@ def _store_lanes(context, array, k, x):
 @intrinsic
 def _multiply_add_lanes(context, x, c, y):
     def generate(context, builder, signature, args):
-        undefined = ir.Constant(x.vector, ir.Undefined)
-        number = ir.IntType(32)
+        undefined, number = ir.Constant(_vector, ir.Undefined), ir.IntType(32)
         one = builder.insert_element(undefined, args[1], number(0))
-        all_equal = ir.Constant(ir.VectorType(number, x.count), [0] * x.count)
+        all_equal = ir.Constant(ir.VectorType(number, LANES), [0] * LANES)
         factor = builder.shuffle_vector(one, undefined, all_equal)
         product = builder.fmul(factor, args[2], flags=["contract"])
         return builder.fadd(args[0], product, flags=["contract"])
@@ -160,8 +157,8 @@ def _multiply_add_lanes(context, x, c, y):
 
 
 @overload(lanes, jit_options=_OPTIONS)  # type: ignore[arg-type]
-def _lanes(array, k, group):
-    return lambda array, k, group: _load_lanes(array, k, group)  # type: ignore[call-arg]
+def _lanes(array, k):
+    return lambda array, k: _load_lanes(array, k)  # type: ignore[call-arg]
 
 
 @overload(put_lanes, jit_options=_OPTIONS)  # type: ignore[arg-type]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 
@@ -33,3 +34,23 @@ class Parameters:
     def _choose(self, name: str, choices: Sequence[Any]) -> None:
         value = getattr(self, name)
         self._require(value in choices, f"{name} must be one of {choices}, got {value!r}")
+
+
+def parse(text: str, known: Mapping[str, Any]) -> Any:
+    """Return the object that a text such as ``pegasos:batch_size=8:projection=true`` describes.
+
+    `known` has the classes by name.
+    """
+    name, *options = (part.strip() for part in text.split(":"))
+    if name not in known:
+        raise ValueError(f"{name!r} is unknown: choose one of {', '.join(known)}")
+    params: dict[str, Any] = {}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not (equals and key and value):
+            raise ValueError(f"{text}: write options as name=value, not {option!r}")
+        try:
+            params[key] = ast.literal_eval(value.capitalize())  # true, false and none as well
+        except (ValueError, SyntaxError):
+            params[key] = value
+    return known[name]().set_params(**params)

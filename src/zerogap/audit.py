@@ -25,6 +25,7 @@ from zerogap.losses import (
     SquaredHinge,
     as_loss,
 )
+from zerogap.multiclass_losses import MulticlassHinge, Softmax
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows, as_rows
 from zerogap.solvers import SDCA, solve
@@ -83,14 +84,15 @@ def certify(
     The objective is evaluated at the model's own weights, in the model's own convention for C or
     alpha, weights and intercept (LIBLINEAR regularises it).  A lower bound of the optimum starts
     from the dual point that belongs to the model and is raised by SDCA until the distance is known
-    to 10 %, or until `effort` epochs are spent.  The bound is valid at any time.
+    to 10 %, or until `effort` epochs are spent.  The bound is valid at any time.  Classes trained
+    together (softmax, Crammer and Singer) are one problem, one-against-rest models are added up.
 
     Parameters
     ----------
     model : fitted estimator
-        One of ours, or scikit-learn's LinearSVC, LogisticRegression (two classes, or liblinear),
-        SGDClassifier, SGDRegressor, Ridge, RidgeClassifier or LinearSVR, or a pipeline that ends in
-        one.  For any other object with ``coef_`` and ``intercept_`` give `loss` and `lam`.
+        One of ours, or scikit-learn's LinearSVC, LogisticRegression, SGDClassifier, SGDRegressor,
+        Ridge, RidgeClassifier or LinearSVR, or a pipeline that ends in one.  For any other object
+        with ``coef_`` and ``intercept_`` give `loss` and `lam`.
     X, y : array-like
         The data that the model was fitted to.
     sample_weight : array-like, optional
@@ -131,14 +133,15 @@ def certify(
         convention = _Convention(as_loss(loss), lambda total, n: fixed, l1_ratio, free)
     else:
         convention = _convention(model)
-    coefs, intercepts = _model_arrays(model)
-    rows = _data(X, convention)
-    if rows.shape[1] != coefs.shape[1] + bool(convention.penalised):
-        raise ValueError(f"the model has {coefs.shape[1]} features, X has {np.shape(X)[1]}")
-    targets, weights = _targets(model, y, sample_weight, convention, len(coefs))
+    rows, n_features = _data(X, convention), np.shape(model.coef_)[-1]
+    if rows.shape[1] != n_features + bool(convention.penalised):
+        raise ValueError(f"the model has {n_features} features, X has {np.shape(X)[1]}")
+    targets, weights = _targets(model, y, sample_weight, convention)
+    models = _models(model, convention, rows.shape[0])
+    if len(models) != len(targets):
+        raise ValueError(f"the model predicts {len(models)} targets at once: certify one at a time")
     parts = []
-    duals = _own_duals(model, targets.shape)
-    for w, b, alpha, target, weight in zip(coefs, intercepts, duals, targets, weights, strict=True):
+    for answer, target, weight in zip(models, targets, weights, strict=True):
         problem = Problem(
             rows,
             target,
@@ -148,9 +151,7 @@ def certify(
             convention.fit_intercept and not convention.penalised,
             convention.l1_ratio,
         )
-        if convention.penalised:
-            w, b = np.append(w, b / convention.penalised), 0.0
-        parts.append(_audit(problem, (w, float(b), alpha), effort, random_state))
+        parts.append(_audit(problem, answer, effort, random_state))
     if len(parts) == 1:
         return parts[0]
     whole = {
@@ -169,7 +170,7 @@ def _audit(problem: Problem, model: Answer, effort: int, random_state: Any) -> A
         distance = own.primal - max(own.dual, record.certificate.dual)
         return record.gap <= _TIGHT * distance
 
-    origin = np.zeros(problem.shape[0])
+    origin = np.zeros(problem.dual_shape)
     useful = own.dual > problem.dual(origin)  # far from the optimum, a start at zero is better
     result = solve(
         problem,
@@ -223,12 +224,13 @@ def _linear_svm(model: Any) -> _Convention:
         "squared_hinge": SquaredHinge(),
         "epsilon_insensitive": EpsilonInsensitive(float(getattr(model, "epsilon", 0.0))),
     }
-    _require(model.loss in names, model, f"loss={model.loss!r}")
-    _require(getattr(model, "penalty", "l2") == "l2", model, "an l1 penalty")
-    _require(getattr(model, "multi_class", "ovr") == "ovr", model, "multi_class='crammer_singer'")
+    # Crammer and Singer's method ignores the parameters loss and penalty
+    joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
+    _require(joint or model.loss in names, model, f"loss={model.loss!r}")
+    _require(joint or getattr(model, "penalty", "l2") == "l2", model, "an l1 penalty")
     scaling = float(model.intercept_scaling) if model.fit_intercept else 0.0
     return _Convention(
-        names[model.loss],
+        MulticlassHinge() if joint else names[model.loss],
         lambda total, n: 1.0 / (model.C * total),
         fit_intercept=False,
         penalised=scaling,
@@ -244,10 +246,10 @@ def _logistic_regression(model: Any) -> _Convention:
     penalty = {None: None, "deprecated": "elasticnet"}.get(model.penalty, model.penalty)
     l1_ratio = {"l2": 0.0, "l1": 1.0, None: 1.0}.get(penalty, model.l1_ratio or 0.0)
     _require(np.isfinite(model.C) and l1_ratio < 1, model, "no L2 penalty")
-    multinomial = len(model.classes_) > 2 and not liblinear
-    _require(not multinomial, model, "more than two classes in one softmax model")
+    multi_class = getattr(model, "multi_class", "auto")  # until scikit-learn 1.7
+    _require(multi_class in ("auto", "deprecated"), model, f"multi_class={multi_class!r}")
     return _Convention(
-        Logistic(),
+        Softmax() if len(model.classes_) > 2 and not liblinear else Logistic(),
         lambda total, n: 1.0 / (model.C * total),
         float(l1_ratio),
         model.fit_intercept and not liblinear,
@@ -311,22 +313,24 @@ def _require(condition: bool, model: Any, what: str) -> None:
         raise ValueError(f"{type(model).__name__} with {what} cannot be certified")
 
 
-def _model_arrays(model: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights of shape (k, n_features) and k intercepts."""
-    coefs = model.coef_
-    if sparse.issparse(coefs):
-        coefs = coefs.toarray()
-    coefs = np.atleast_2d(np.asarray(coefs, dtype=np.float64))
+def _models(model: Any, convention: _Convention, n: int) -> list[Answer]:
+    """Return weights, intercept and, if n of them were kept, dual variables of each problem."""
+    coefs = model.coef_.toarray() if sparse.issparse(model.coef_) else model.coef_
+    coefs = np.atleast_2d(np.ascontiguousarray(coefs, dtype=np.float64))
     intercepts = np.asarray(getattr(model, "intercept_", 0.0), dtype=np.float64).ravel()
-    return coefs, np.broadcast_to(intercepts, (len(coefs),))
-
-
-def _own_duals(model: Any, shape: tuple[int, int]) -> Any:
-    """Return the dual variables that our own models keep, if they were fitted to as many rows."""
-    own = type(model).__module__.startswith("zerogap.")
-    if own and np.atleast_2d(model.dual_coef_).shape == shape:
-        return np.atleast_2d(model.dual_coef_)
-    return [None] * shape[0]
+    intercepts = np.broadcast_to(intercepts, (len(coefs),))
+    if convention.penalised:
+        coefs = np.column_stack([coefs, intercepts / convention.penalised])
+        intercepts = np.zeros(len(coefs))
+    ours = type(model).__module__.startswith("zerogap.")
+    duals = np.atleast_2d(model.dual_coef_) if ours else np.empty((len(coefs), 0))
+    parts: Any = zip(coefs, intercepts, duals, strict=True)
+    if convention.loss.task == "multiclass":
+        if len(coefs) == 1:  # two classes, their difference kept: the optimum is symmetric
+            coefs, duals = np.vstack([-coefs, coefs]) / 2, np.vstack([-duals, duals])
+            intercepts = np.append(-intercepts, intercepts) / 2
+        parts = [(coefs, intercepts, np.ascontiguousarray(duals.T))]
+    return [(w, b, alpha if len(alpha) == n else None) for w, b, alpha in parts]
 
 
 def _data(X: Any, convention: _Convention) -> Any:
@@ -341,28 +345,27 @@ def _data(X: Any, convention: _Convention) -> Any:
 
 
 def _targets(
-    model: Any, y: Any, sample_weight: Any, convention: _Convention, count: int
+    model: Any, y: Any, sample_weight: Any, convention: _Convention
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return targets and sample weights, one row of each for every row of the model's weights."""
+    """Return targets and sample weights, one row of each for every problem of the model."""
     y = np.asarray(y)
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got shape {y.shape}")
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if not hasattr(model, "classes_"):
-        if count != 1:
-            raise ValueError(f"the model predicts {count} targets at once: certify one at a time")
         return y[None, :], weights[None, :]
-    if len(unknown := np.setdiff1d(y, model.classes_)):
-        raise ValueError(
-            f"y holds labels that the model was not trained on, such as {unknown[0]!r}"
-        )
     classes = model.classes_
-    positive = classes[1:] if len(classes) == 2 else classes
-    targets = np.where(y == positive[:, None], 1.0, -1.0)
-    if convention.class_weight is None:
-        return targets, np.broadcast_to(weights, targets.shape)
+    if len(unknown := np.setdiff1d(y, classes)):
+        raise ValueError(f"y holds labels that the model was not trained on, such as {unknown[0]}")
     codes = np.searchsorted(classes, y)
-    counted = weights if convention.balances_weights else np.ones(len(y))
-    factors = class_factors(convention.class_weight, classes, codes, counted)[codes]
-    own = factors if not convention.liblinear or count == 1 else np.where(targets > 0, factors, 1.0)
-    return targets, np.broadcast_to(weights * own, targets.shape)
+    joint = convention.loss.task == "multiclass"
+    if joint and len(absent := np.setdiff1d(classes, y)):
+        raise ValueError(f"y has no row of class {absent[0]}: give the data of the fit")
+    positive = np.arange(len(classes) == 2, len(classes))
+    targets = codes[None, :] if joint else np.where(codes == positive[:, None], 1.0, -1.0)
+    if convention.class_weight is not None:
+        counted = weights if convention.balances_weights else np.ones(len(y))
+        factors = class_factors(convention.class_weight, classes, codes, counted)[codes]
+        alone = convention.liblinear and len(targets) > 1
+        weights = weights * (np.where(targets > 0, factors, 1.0) if alone else factors)
+    return targets, np.broadcast_to(weights, targets.shape)

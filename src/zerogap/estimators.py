@@ -30,6 +30,7 @@ from zerogap.solvers import Result, as_solver, solve
 from zerogap.validation import (
     check_number,
     class_factors,
+    fingerprint,
     refuse_targets,
     refuse_type,
     sample_weights,
@@ -265,6 +266,8 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
         Epochs run.
     n_features_in_ : int
         Number of features.
+    fingerprint_ : str
+        Checksums of the rows, targets and weights of the fit.
 
     Examples
     --------
@@ -344,6 +347,7 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
                 + (" among rows with positive weight" if len(np.unique(y)) > 1 else "")
             )
         codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+        self.fingerprint_ = fingerprint(X, codes, weights)
         if self.class_weight is not None:
             weights = weights * class_factors(self.class_weight, classes, codes, weights)[codes]
         joint = self._loss().task == "multiclass"
@@ -428,6 +432,8 @@ class LinearRegressor(RegressorMixin, _LinearModel):
         Epochs run.
     n_features_in_ : int
         Number of features.
+    fingerprint_ : str
+        Checksums of the rows, targets and weights of the fit.
 
     Examples
     --------
@@ -494,6 +500,7 @@ class LinearRegressor(RegressorMixin, _LinearModel):
         """
         X, y = self._rows(X, y)
         weights = sample_weights(sample_weight, len(y))
+        self.fingerprint_ = fingerprint(X, y.astype(np.float64), weights)
         self._publish(self._solve(X, y[None, :], weights))
         self.coef_, self.dual_coef_ = self.coef_[0], self.dual_coef_[0]
         self.intercept_ = float(self.intercept_[0])

@@ -12,6 +12,7 @@ from zerogap._jit import kernel
 from zerogap.certificate import Certificate
 from zerogap.penalties import L2
 from zerogap.problem import Problem, penalty_conjugate, penalty_cost, penalty_slack
+from zerogap.rows import CLASSES
 
 _IDENTITY = L2()
 
@@ -100,7 +101,7 @@ class MulticlassProblem(Problem):
             return z
         listed, padded = self.by_feature(w), np.empty(self.padded)
         for block in self.rows.blocks():
-            _scores(self.rows, listed, z, padded, self.lanes, *block)
+            _scores(self.rows, listed, z, padded, *block)
         return z
 
     def value_at(self, z: np.ndarray, w: np.ndarray) -> float:
@@ -161,17 +162,13 @@ class MulticlassProblem(Problem):
         coefficients = self.share[:, None] * alpha / self.lam
         u, padded = np.zeros(self.shape[1] * self.padded), np.zeros(self.padded)
         for block in self.rows.blocks():
-            _add_rows(self.rows, coefficients, u, padded, _IDENTITY, self.lanes, *block)
+            _add_rows(self.rows, coefficients, u, padded, _IDENTITY, *block)
         return self.by_class(u)
 
     @property
-    def lanes(self) -> tuple[float, ...]:
-        return (0.0,) * (4 if self.n_classes <= 4 else 12)
-
-    @property
     def padded(self) -> int:
-        """Number of classes, rounded up to whole groups."""
-        return -(-self.n_classes // len(self.lanes)) * len(self.lanes)
+        """Number of classes, rounded up to what kernels handle together."""
+        return -(-self.n_classes // CLASSES) * CLASSES
 
     def by_feature(self, w: np.ndarray) -> np.ndarray:
         listed = np.zeros((self.shape[1], self.padded))
@@ -231,19 +228,19 @@ def _balancing_factors(flow: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _scores(rows, W, z, padded, group, start, stop):
+def _scores(rows, W, z, padded, start, stop):
     for i in range(start, stop):
         padded[:] = 0.0
-        rows.add_scores(padded, i, W, group)
+        rows.add_scores(padded, i, W)
         z[i] = padded[: z.shape[1]]
 
 
 @kernel
-def _add_rows(rows, c, u, padded, identity, group, start, stop):
+def _add_rows(rows, c, u, padded, identity, start, stop):
     for i in range(start, stop):
         if c[i].any():
             padded[: c.shape[1]] = c[i]
-            rows.add_outer(u, u, i, padded, identity, group)
+            rows.add_outer(u, u, i, padded, identity)
 
 
 @kernel

@@ -158,11 +158,6 @@ class Problem(Struct):
         """Shape of the weights."""
         return (self.shape[1],)
 
-    @property
-    def lanes(self) -> tuple[float, ...]:
-        """As many zeros as there are classes in a group that kernels handle together."""
-        return (0.0,)
-
     def primal(self, w: Any, b: float = 0.0) -> float:
         """Return P(w, b)."""
         w = self._vector(w)

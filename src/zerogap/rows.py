@@ -13,9 +13,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from zerogap._jit import Struct, add_scaled, in_order, kernel, lanes, prefetch, put_lanes
+from zerogap._jit import LANES, Struct, add_scaled, in_order, kernel, lanes, prefetch, put_lanes
 
 _FLOATS = (np.float32, np.float64)
+CLASSES = 3 * LANES  # handled together: enough sums to hide the time that each addition takes
 _BLOCK = 4_000_000  # stored values read by one kernel call: a few milliseconds, so Ctrl-C works
 
 
@@ -94,25 +95,28 @@ class DenseRows(Rows):
         for j in range(self.X.shape[1]):
             u[j] += c * np.float64(self.X[i, j])
 
-    def add_scores(self, z, i, W, group):
+    def add_scores(self, z, i, W):
         """z += x_i W for weights W listed feature by feature, len(z) of them for each"""
-        for c in range(0, len(z), len(group)):
-            total = lanes(z, c, group)
+        for c in range(0, len(z), CLASSES):
+            a, b, d = lanes(z, c), lanes(z, c + LANES), lanes(z, c + 2 * LANES)
             for j in range(self.X.shape[1]):
-                part = lanes(W, j * len(z) + c, group)
-                total = add_scaled(total, np.float64(self.X[i, j]), part)
-            put_lanes(z, c, total)
+                k, value = j * len(z) + c, np.float64(self.X[i, j])
+                a = add_scaled(a, value, lanes(W, k))
+                b = add_scaled(b, value, lanes(W, k + LANES))
+                d = add_scaled(d, value, lanes(W, k + 2 * LANES))
+            put_lanes(z, c, a)
+            put_lanes(z, c + LANES, b)
+            put_lanes(z, c + 2 * LANES, d)
 
-    def add_outer(self, U, W, i, step, penalty, group):
+    def add_outer(self, U, W, i, step, penalty):
         """U += x_i' step and W = penalty.to_primal(U), both listed as in `add_scores`"""
-        for c in range(0, len(step), len(group)):
-            change = lanes(step, c, group)
-            for j in range(self.X.shape[1]):
+        for j in range(self.X.shape[1]):
+            value = np.float64(self.X[i, j])
+            for c in range(0, len(step), LANES):
                 k = j * len(step) + c
-                value = np.float64(self.X[i, j])
-                put_lanes(U, k, add_scaled(lanes(U, k, group), value, change))
+                put_lanes(U, k, add_scaled(lanes(U, k), value, lanes(step, c)))
                 if penalty.convexity() < 1.0:  # else U and W are one array
-                    for m in range(k, k + len(group)):
+                    for m in range(k, k + LANES):
                         W[m] = penalty.to_primal(U[m])
 
     def sqnorm(self, i):
@@ -184,26 +188,29 @@ class CSRRows(Rows):
         for k in range(self.indptr[i], self.indptr[i + 1]):
             u[self.indices[k]] += c * np.float64(self.data[k])
 
-    def add_scores(self, z, i, W, group):
+    def add_scores(self, z, i, W):
         """z += x_i W for weights W listed feature by feature, len(z) of them for each"""
-        for c in range(0, len(z), len(group)):
-            total = lanes(z, c, group)
-            for k in range(self.indptr[i], self.indptr[i + 1]):
-                part = lanes(W, np.intp(self.indices[k]) * len(z) + c, group)
-                total = add_scaled(total, np.float64(self.data[k]), part)
-            put_lanes(z, c, total)
+        for c in range(0, len(z), CLASSES):
+            a, b, d = lanes(z, c), lanes(z, c + LANES), lanes(z, c + 2 * LANES)
+            for m in range(self.indptr[i], self.indptr[i + 1]):
+                k, value = np.intp(self.indices[m]) * len(z) + c, np.float64(self.data[m])
+                a = add_scaled(a, value, lanes(W, k))
+                b = add_scaled(b, value, lanes(W, k + LANES))
+                d = add_scaled(d, value, lanes(W, k + 2 * LANES))
+            put_lanes(z, c, a)
+            put_lanes(z, c + LANES, b)
+            put_lanes(z, c + 2 * LANES, d)
 
-    def add_outer(self, U, W, i, step, penalty, group):
+    def add_outer(self, U, W, i, step, penalty):
         """U += x_i' step and W = penalty.to_primal(U), both listed as in `add_scores`"""
-        for c in range(0, len(step), len(group)):
-            change = lanes(step, c, group)
-            for k in range(self.indptr[i], self.indptr[i + 1]):
-                j = np.intp(self.indices[k]) * len(step) + c
-                value = np.float64(self.data[k])
-                put_lanes(U, j, add_scaled(lanes(U, j, group), value, change))
+        for m in range(self.indptr[i], self.indptr[i + 1]):
+            value = np.float64(self.data[m])
+            for c in range(0, len(step), LANES):
+                k = np.intp(self.indices[m]) * len(step) + c
+                put_lanes(U, k, add_scaled(lanes(U, k), value, lanes(step, c)))
                 if penalty.convexity() < 1.0:  # else U and W are one array
-                    for m in range(j, j + len(group)):
-                        W[m] = penalty.to_primal(U[m])
+                    for j in range(k, k + LANES):
+                        W[j] = penalty.to_primal(U[j])
 
     def sqnorm(self, i):
         """|x_i|^2"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,6 +14,9 @@ from sklearn.utils import compute_class_weight
 
 from zerogap.certificate import Certificate
 from zerogap.checks import check_weights
+from zerogap.rows import Rows
+
+_BLOCK = 1 << 26  # bytes between two looks at Ctrl-C
 
 
 def sample_weights(sample_weight: Any, n: int) -> np.ndarray:
@@ -31,6 +35,22 @@ def class_factors(
         totals = np.bincount(codes, weights, minlength=len(classes))
         return weights.sum() / (len(classes) * np.where(totals > 0, totals, np.inf))
     return compute_class_weight(class_weight, classes=classes, y=classes[codes])
+
+
+def fingerprint(rows: Rows, targets: np.ndarray, weights: np.ndarray) -> str:
+    """Return what tells the data of a fit from others: size and checksums, 500x20-1f00...
+
+    The same numbers in another form (CSR, float32) have another fingerprint.
+    """
+    parts = []
+    for array in (*rows.__getstate__().values(), targets, weights):
+        if isinstance(array, np.ndarray):
+            content: Any = np.ascontiguousarray(array).ravel().view(np.uint8)
+            checksum = 0
+            for start in range(0, len(content), _BLOCK):
+                checksum = zlib.crc32(content[start : start + _BLOCK], checksum)
+            parts.append(f"{checksum:08x}")
+    return "-".join([f"{rows.shape[0]}x{rows.shape[1]}", *parts])
 
 
 def check_number(name: str, value: Any, kind: Any, least: float) -> None:

@@ -1,9 +1,8 @@
 """The command `zerogap`.  Its commands import what they need when they run."""
 
 import sys
+import warnings
 from typing import Annotated, Any
-
-from zerogap.cli.output import FAILURE, INTERRUPTED
 
 
 def main() -> None:
@@ -15,25 +14,41 @@ def main() -> None:
             "zerogap: the command line needs typer and rich: pip install 'zerogap[cli]'",
             file=sys.stderr,
         )
-        sys.exit(FAILURE)
+        sys.exit(1)
+    from zerogap.cli.output import INTERRUPTED
+
     # a ClickException, of click or of the copy of click that recent versions of typer hold
     click_error: Any = typer.BadParameter.__mro__[2]
     try:
-        sys.exit(make_app()(prog_name="zerogap", standalone_mode=False))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            sys.exit(make_app()(prog_name="zerogap", standalone_mode=False))
     except click_error as error:
         message = " ".join(error.format_message().split()).rstrip(".")
-        print(f"zerogap: {message}; see zerogap --help", file=sys.stderr)
+        command = error.ctx.command_path if getattr(error, "ctx", None) else "zerogap"
+        print(f"{command}: {message}; see {command} --help", file=sys.stderr)
         sys.exit(error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
+
+
+def _show_warning(message: Warning | str, *details: Any, **more: Any) -> None:
+    """Print a warning as one line, without the place in the code."""
+    print(f"zerogap: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def make_app() -> Any:
     """Return the typer application."""
     import typer
 
+    from zerogap.cli import bounds, certify, compare, data, practical, predict, sweep, train
+
     app = typer.Typer(
         help="Linear models trained to a proved distance from the optimum.",
+        epilog=(
+            "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped before the asked gap, "
+            "130 interrupted with nothing to keep."
+        ),
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=False,
@@ -52,8 +67,6 @@ def make_app() -> Any:
         if context.invoked_subcommand is None:
             typer.echo(context.get_help())
 
-    from zerogap.cli import practical
-
-    for command in (practical,):
+    for command in (train, predict, certify, compare, sweep, bounds, data, practical):
         command.register(app)
     return app

@@ -1,26 +1,167 @@
-"""What all commands share: exit codes, and how they print."""
+"""What all commands share: exit codes, one line per failure, and how they print."""
 
+import contextlib
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, NoReturn
+
+import typer
 
 FAILURE, USAGE, NOT_REACHED, INTERRUPTED = 1, 2, 3, 130  # exit codes
 
 
 def stop(command: str, message: str, code: int) -> NoReturn:
     """Say why on standard error, and leave."""
-    import typer
-
-    typer.echo(f"zerogap {command}: {message}", err=True)
+    note(command, message)
     raise typer.Exit(code)
+
+
+def note(command: str, message: str) -> None:
+    """Tell the user something on standard error."""
+    typer.echo(f"zerogap {command}: {message}", err=True)
+
+
+@contextlib.contextmanager
+def failures(command: str) -> Iterator[None]:
+    """Turn Ctrl-C, and errors that a user can mend, into one line and an exit code."""
+    try:
+        yield
+    except BrokenPipeError:  # the reader, such as head, has seen enough: typer leaves quietly
+        raise
+    except (OSError, ValueError, MemoryError, ModuleNotFoundError) as error:
+        stop(command, one_line(error), FAILURE)
+    except KeyboardInterrupt:
+        stop(command, "interrupted", INTERRUPTED)
+
+
+def one_line(error: BaseException) -> str:
+    """Return what an error says, in one line."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError) and not str(error):
+        return "not enough memory"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def check_output(path: Path, *inputs: str | None) -> None:
+    """See that a file can be written, before the work that it is for."""
+    import tempfile
+
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path}: is a folder or a device, not a file")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path}: the folder {path.parent} does not exist")
+    if path.exists() and any(i and Path(i).exists() and path.samefile(i) for i in inputs):
+        raise ValueError(f"{path}: is what is read, choose another name to write to")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise ValueError(f"{path}: cannot write into {path.parent}: {error.strerror}") from error
 
 
 def printer() -> Any:
     """Return a function that prints a line: styled on a terminal, else plain."""
-    import typer
-
     if sys.stdout.isatty():
         from rich.console import Console
 
         console = Console(highlight=False, markup=False, soft_wrap=True)
         return lambda text, style="": console.print(text, style=style or None)
     return lambda text, style="": typer.echo(text)
+
+
+def print_table(rows: Iterable[tuple[str, str]]) -> None:
+    """Print names and values in two columns."""
+    rows, say = list(rows), printer()
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        say(f"{name.ljust(width)}  {value}")
+
+
+def as_json(content: dict[str, Any]) -> str:
+    """Return one JSON object; numbers that JSON cannot hold become null."""
+    import json
+
+    return json.dumps(_plain(content), allow_nan=False, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """Replace arrays, numpy numbers and non-finite numbers by what JSON has."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value
+
+
+def certificate_rows(certificate: Any, tol: float) -> list[tuple[str, str]]:
+    """Return a certificate, and the relative gap that was asked for, as names and values."""
+    return [
+        ("primal", f"{certificate.primal:.8g}"),
+        ("dual", f"{certificate.dual:.8g}"),
+        ("gap", f"{certificate.gap:.3g}"),
+        ("relative gap", f"{certificate.relative_gap:.3g} (asked for {tol:g})"),
+        ("epochs", f"{certificate.epochs:g}"),
+        ("seconds", f"{certificate.seconds:.3g}"),
+        ("stopped", certificate.stop_reason),
+        ("solver", certificate.solver),
+    ]
+
+
+def certificate_json(certificate: Any) -> dict[str, Any]:
+    """Return a certificate as a JSON object."""
+    names = ("primal", "dual", "gap", "relative_gap", "epochs", "seconds", "stop_reason", "solver")
+    return {name: getattr(certificate, name) for name in names}
+
+
+def score_text(name: str, value: float) -> str:
+    """Return an accuracy in percent, any other score as it is."""
+    return f"{name} {100 * value:.2f} %" if name == "accuracy" else f"{name} {value:.5g}"
+
+
+@contextlib.contextmanager
+def progress(tol: float) -> Iterator[Callable[[Any], None]]:
+    """Yield a callback for `solve`: on a terminal it shows the gap, the rate and the time left.
+
+    The gap falls by a constant factor per second on most problems, so the bar is logarithmic.
+    """
+    if not sys.stderr.isatty():
+        yield lambda record: None
+        return
+    import math
+
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        BarColumn(bar_width=20),
+        TextColumn("{task.description}", markup=False),
+        TimeRemainingColumn(compact=True),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task("starting", total=None)
+    first, before = math.inf, math.inf
+
+    def show(record: Any) -> None:
+        nonlocal first, before
+        gap = record.certificate.relative_gap
+        if record.epoch < before:  # a new problem: the first one, or the next class
+            first = gap
+            total = math.log(gap / tol) if 0 < tol < gap < math.inf else None
+            bar.reset(task, total=total)
+        before = record.epoch
+        rate = f" ({record.epoch / record.seconds:.3g}/s)" if record.seconds > 0 else ""
+        bar.update(
+            task,
+            completed=math.log(first / gap) if 0 < gap < first < math.inf else 0,
+            description=f"gap {gap:.1e} of {tol:.0e}, epoch {record.epoch:g}{rate}",
+        )
+
+    with bar:
+        yield show

@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import math
-import os
-from pathlib import Path
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from zerogap.datasets.base import Dataset, Info
+from zerogap.datasets.files import DataFile, Folder, read
+
 __all__ = ["Mnist", "load_mnist", "read_idx", "split_mnist"]
 
-SHA256 = {
-    "train-images-idx3-ubyte.gz": (
-        "0b367032e93c5d0cea0925647cfdb18614af8ee15f83e6f2fc2ad904a6835971"
-    ),
-    "train-labels-idx1-ubyte.gz": (
-        "1787548bbe0bff1ec2ecdc0ef292b02df999e2d1a6002d27500982c652b17203"
-    ),
-    "t10k-images-idx3-ubyte.gz": (
-        "1a1a05eab793c14bb050b398624a11b0ffd1a2953baed553b1b9bd079e2a20be"
-    ),
-    "t10k-labels-idx1-ubyte.gz": (
-        "b91679a0acfe4ba0e50a2437a903084cba1f5f92592b016a25a7dfd00455798b"
-    ),
-}
-"""The four files and their checksums."""
+SOURCE = "https://storage.googleapis.com/cvdf-datasets/mnist"
+FILES = tuple(
+    DataFile(f"mnist/{name}-ubyte.gz", sha256, size, f"{SOURCE}/{name}-ubyte.gz")
+    for name, sha256, size in (
+        (
+            "train-images-idx3",
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            9_719_438,
+        ),
+        (
+            "train-labels-idx1",
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            28_857,
+        ),
+        (
+            "t10k-images-idx3",
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            1_616_508,
+        ),
+        (
+            "t10k-labels-idx1",
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+            4_517,
+        ),
+    )
+)
+"""The four files."""
 
 SIZES = {"mnist": (50_000, 10_000, 10_000), "mini-mnist": (5_000, 1_000, 1_000)}
 """Rows for training, validation and test."""
 
 MEAN, STD = 0.1307, 0.3081  # of the grey values of the training images, scaled to [0, 1]
+DIGITS = tuple("0123456789")
 _SPLIT_SEED = 1234
 _VALIDATION = 6  # one row out of six is set aside for validation
 
@@ -48,7 +61,7 @@ class Mnist(NamedTuple):
     y_test: np.ndarray
 
 
-def load_mnist(name: str = "mnist", folder: str | os.PathLike[str] | None = None) -> Mnist:
+def load_mnist(name: str = "mnist", folder: Folder = None) -> Mnist:
     """Load MNIST from its four files, normalised and split with a fixed seed.
 
     Pixels are scaled to [0, 1], then shifted and scaled by the mean 0.1307 and the standard
@@ -60,7 +73,7 @@ def load_mnist(name: str = "mnist", folder: str | os.PathLike[str] | None = None
         50000 + 10000 + 10000 rows for training, validation and test, or 5000 + 1000 + 1000 of them.
     folder : path, optional
         Folder of the four files ``{train,t10k}-{images-idx3,labels-idx1}-ubyte.gz``; by default
-        the folder ``mnist`` in the folder that the environment variable ZEROGAP_DATA names.
+        as in `load`.
 
     Returns
     -------
@@ -75,8 +88,27 @@ def load_mnist(name: str = "mnist", folder: str | os.PathLike[str] | None = None
     """
     if name not in SIZES:
         raise ValueError(f"name must be {' or '.join(map(repr, SIZES))}, got {name!r}")
-    x, y, x_test, y_test = (read_idx(_unzip(_find(file, folder)), file) for file in SHA256)
-    return split_mnist(x, y, x_test, y_test, SIZES[name])
+    return split_mnist(*_read_files(folder), SIZES[name])
+
+
+def _read_files(folder: Folder) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return images and labels, test images and labels."""
+    images, labels, test_images, test_labels = (
+        read_idx(read(file, folder), file.name) for file in FILES
+    )
+    return images, labels, test_images, test_labels
+
+
+def _read_mnist(info: Info, folder: Folder) -> Dataset:
+    images, labels, test_images, test_labels = _read_files(folder)
+    everything = slice(None)
+    parts = _part(images, labels, everything), _part(test_images, test_labels, everything)
+    return Dataset(info, *parts[0], *parts[1], target_names=DIGITS)
+
+
+def _read_mini_mnist(info: Info, folder: Folder) -> Dataset:
+    mini = load_mnist("mini-mnist", folder)
+    return Dataset(info, mini.X_train, mini.y_train, mini.X_test, mini.y_test, target_names=DIGITS)
 
 
 def read_idx(content: bytes, name: str = "data") -> np.ndarray:
@@ -134,37 +166,39 @@ def split_mnist(
     )
 
 
-def _part(images: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-    X = images[rows].reshape(len(rows), -1).astype(np.float32)
+def _part(images: np.ndarray, labels: np.ndarray, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    chosen = images[rows]
+    X = chosen.reshape(len(chosen), -1).astype(np.float32)
     X /= 255.0
     X -= MEAN
     X /= STD
     return X, labels[rows].astype(np.int64)
 
 
-def _find(file: str, folder: str | os.PathLike[str] | None) -> Path:
-    """Return the path of a file that is there and has the right checksum."""
-    data = os.environ.get("ZEROGAP_DATA")
-    if folder is None and not data:
-        where = "the folder mnist/ of your data folder, and set ZEROGAP_DATA to the data folder"
-        raise FileNotFoundError(_missing(file, where))
-    place = Path(folder) if folder is not None else Path(data or "") / "mnist"
-    if not (place / file).is_file():
-        hint = "" if folder is not None else " (ZEROGAP_DATA names the folder above it)"
-        raise FileNotFoundError(_missing(file, f"{place}{hint}"))
-    return place / file
+_MNIST = Info(
+    name="mnist",
+    n_samples=60_000,
+    n_test=10_000,
+    n_features=784,
+    n_classes=10,
+    description="Handwritten digits, 28 x 28 grey values.",
+    licence="usually given as CC BY-SA 3.0",
+    citation="LeCun, Cortes & Burges, The MNIST database of handwritten digits",
+    notes="Grey values are scaled to [0, 1], then shifted by 0.1307 and divided by 0.3081, mean "
+    "and standard deviation of the training images. Writers of training and test digits differ.",
+    files=FILES,
+    read=_read_mnist,
+)
 
-
-def _missing(file: str, where: str) -> str:
-    return f"the MNIST file {file} (sha256 {SHA256[file]}) is missing: put it into {where}"
-
-
-def _unzip(path: Path) -> bytes:
-    packed = path.read_bytes()
-    found = hashlib.sha256(packed).hexdigest()
-    if found != SHA256[path.name]:
-        raise ValueError(
-            f"{path} is damaged or another file: its sha256 is {found}, "
-            f"not {SHA256[path.name]}; replace it"
-        )
-    return gzip.decompress(packed)
+SETS = (
+    _MNIST,
+    replace(
+        _MNIST,
+        name="mini-mnist",
+        n_samples=5_000,
+        n_test=1_000,
+        notes=f"{_MNIST.notes} 5000 + 1000 random rows, the same as of load_mnist('mini-mnist').",
+        read=_read_mini_mnist,
+    ),
+)
+"""The data sets of this module."""

@@ -86,7 +86,8 @@ def solve(
     verbose : int
         Whether to show progress on standard error.
     checkpoint : path, optional
-        File to save the run to and, if it exists, to resume it from, bit for bit.
+        File to save the run to and, if it exists, to resume it from, bit for bit.  It serves one
+        run at a time; if it cannot be written, a warning says so and the run goes on.
     checkpoint_every : float
         Seconds between checkpoints, which are taken at certificates only; 0 for all of them.
     interrupt : threading.Event, optional
@@ -120,20 +121,21 @@ def solve(
     path = None if checkpoint is None else Path(checkpoint)
     progress = Progress(tol) if verbose else None
     reason = ""
-    try:
-        with interruptible(limits.interrupt) as hold:
-            run.begin(warm, limits, path)
-            while not (reason := run.verdict(limits, callback, progress)):
-                with hold():
-                    run.advance(min(run.next_record(record), limits.last_update(run)), limits)
-                run.take_record()
-                run.save(path, checkpoint_every)
+    with checkpoints.reserved(path):
+        try:
+            with interruptible(limits.interrupt) as hold:
+                run.begin(warm, limits, path)
+                while not (reason := run.verdict(limits, callback, progress)):
+                    with hold():
+                        run.advance(min(run.next_record(record), limits.last_update(run)), limits)
+                    run.take_record()
+                    run.save(path, checkpoint_every)
+                run.save(path, 0.0)
+        except KeyboardInterrupt:
+            if run.best is None:
+                raise
             run.save(path, 0.0)
-    except KeyboardInterrupt:
-        if run.best is None:
-            raise
-        run.save(path, 0.0)
-        reason = "interrupted"
+            reason = "interrupted"
     return run.result(reason, progress)
 
 
@@ -197,14 +199,28 @@ class _Run:
         self.state.t0 = limits.last_update(self) // 2 if t0 is None else t0
         if path is not None and path.exists():
             parts = {"state": self.state, "best": self.best_dual}
-            self.history = History(checkpoints.load(path, self.identity, parts))
+            self.history = History(checkpoints.load(path, self.identity, parts, self.problem))
+            self._check_best_dual(path)
             row = self.history.rows[-1]
             self.seconds, self.cpu_seconds = row["seconds"], row["cpu_seconds"]
             self.saved = (self.state.updates, time.monotonic())
-        self.take_record(resumed=bool(self.history.rows))
+        resumed = bool(self.history.rows)
+        # a given point is certified as it is: one that was the answer before is so again
+        self.take_record(resumed, None if warm is None or warm[2] is None else warm)
         self.solver._steps(self.problem, self.state, 0)  # compiles, outside the clock
         with self._clock():
             self.solver.prepare(self.problem, self.state)
+
+    def _check_best_dual(self, path: Path) -> None:
+        """Refuse a checkpoint whose dual bound is higher than its dual point proves."""
+        best = self.best_dual
+        if len(best.alpha):
+            proved = self.problem.dual(self.problem.feasible(best.alpha))
+            if not best.dual <= proved + 1e-9 * (1.0 + abs(proved)):
+                raise checkpoints.CheckpointError(
+                    f"{path} claims a dual bound of {best.dual:.9g}, its dual point proves "
+                    f"{proved:.9g}: delete it to start anew"
+                )
 
     @contextlib.contextmanager
     def _clock(self) -> Iterator[None]:
@@ -231,9 +247,11 @@ class _Run:
                 break
         self.whole = True
 
-    def take_record(self, resumed: bool = False) -> None:
+    def take_record(self, resumed: bool = False, point: Answer | None = None) -> None:
         """Certify the present answer; record it, unless a resumed run must repeat its history."""
-        w, b, alpha = self.solver.answer(self.problem, self.state)
+        if point is None or resumed:
+            point = self.solver.answer(self.problem, self.state)
+        w, b, alpha = point
         accuracy = 1e-3 * self.history.rows[-1]["gap"] if self.history.rows else 0.0
         b, alpha, primal, gap = self.problem.examine(w, b, alpha, accuracy, self.solver.dual)
         if self.problem.fit_intercept:
@@ -306,7 +324,8 @@ class _Run:
         """Write a checkpoint if it is time; a full disk costs the checkpoint, not the run."""
         updates, when = self.saved
         due = updates != self.state.updates and time.monotonic() - when >= every
-        if path is None or not due or not self.whole:
+        sound = self.whole and math.isfinite(self.last.certificate.primal)
+        if path is None or not due or not sound:
             return
         parts = {"state": self.state, "best": self.best_dual}
         try:

@@ -14,6 +14,7 @@ import numpy as np
 from zerogap._jit import kernel
 from zerogap.multiclass_losses import MulticlassHinge
 from zerogap.problem import Problem
+from zerogap.rows import CLASSES
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.sgd import check_batch_size, check_l2
 
@@ -21,18 +22,18 @@ _EMPTY = np.empty((0, 0))
 
 
 @kernel
-def _row_steps(problem, order, alpha, u, bias, rho, gaps, trace, age, weighted, group):
+def _row_steps(problem, order, alpha, u, bias, rho, gaps, trace, age, weighted):
     """Frank-Wolfe steps on single rows: towards the most violating class, as far as is best."""
     rows, lam, identity = problem.rows, problem.lam, problem.penalty
     C, averaging = alpha.shape[1], len(trace) > 0
-    padded = (C + len(group) - 1) // len(group) * len(group)
+    padded = (C + CLASSES - 1) // CLASSES * CLASSES
     scores, step = np.empty(padded), np.zeros(padded)
     votes = np.empty(C)
     for k in range(len(order)):
         i = order[k]
         s, y = problem.share[i], problem.y[i]
         scores[:] = 0.0
-        rows.add_scores(scores, i, u, group)
+        rows.add_scores(scores, i, u)
         for c in range(C):
             scores[c] += bias[0, c] + (c != y)
         best = scores[:C].argmax()
@@ -54,7 +55,7 @@ def _row_steps(problem, order, alpha, u, bias, rho, gaps, trace, age, weighted, 
                 if averaging:
                     missed = age + k
                     trace[i, c] += change * (0.5 * missed * (missed + 1) if weighted else missed)
-            rows.add_outer(u, u, i, step, identity, group)
+            rows.add_outer(u, u, i, step, identity)
 
 
 @dataclass
@@ -151,7 +152,7 @@ class BCFW(Solver):
         age, weighted = state.updates - state.t0 + 1, self.output == "weighted-average"
         if self.batch_size == 1:
             arrays = (problem, order, state.alpha, state.u, state.bias, state.rho, state.gaps)
-            _row_steps(*arrays, trace, age, weighted, problem.lanes)
+            _row_steps(*arrays, trace, age, weighted)
             visited = count
         else:
             visited = 0

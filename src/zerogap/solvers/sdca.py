@@ -17,6 +17,7 @@ from zerogap.memory import free_memory
 from zerogap.multiclass import MulticlassProblem
 from zerogap.penalties import L2, ElasticNet
 from zerogap.problem import Problem
+from zerogap.rows import CLASSES
 from zerogap.solvers.protocol import Answer, Solver, State
 
 # Rows visited together: one cache line of alpha.  Larger buckets are hardly faster per epoch, but
@@ -64,7 +65,7 @@ def _sdca_steps(problem, order, alpha, u, bias, rho, trace, age, weighted):
 
 
 @kernel
-def _block_steps(problem, order, alpha, u, w, bias, rho, trace, age, weighted, group):
+def _block_steps(problem, order, alpha, u, w, bias, rho, trace, age, weighted):
     """Maximise the dual over the vector alpha_i alone for each i in `order`, as `_sdca_steps`.
 
     u and w = to_primal(u), which are one array for L2, list the classes of feature after feature.
@@ -73,7 +74,7 @@ def _block_steps(problem, order, alpha, u, w, bias, rho, trace, age, weighted, g
     curvature = 1.0 / (problem.lam * penalty.convexity())
     averaging = len(trace) > 0
     C, last = alpha.shape[1], len(order) - 1
-    padded = (C + len(group) - 1) // len(group) * len(group)
+    padded = (C + CLASSES - 1) // CLASSES * CLASSES
     scores, step = np.empty(padded), np.zeros(padded)
     p, new = np.empty(C), np.empty(C)
     for k in range(len(order)):
@@ -83,7 +84,7 @@ def _block_steps(problem, order, alpha, u, w, bias, rho, trace, age, weighted, g
         i = order[k]
         s, y = problem.share[i], problem.y[i]
         scores[:] = 0.0
-        rows.add_scores(scores, i, w, group)
+        rows.add_scores(scores, i, w)
         for c in range(C):
             scores[c] += bias[0, c]
             p[c] = (c == y) - alpha[i, c]
@@ -101,7 +102,7 @@ def _block_steps(problem, order, alpha, u, w, bias, rho, trace, age, weighted, g
                     trace[i, c] += change * (0.5 * missed * (missed + 1) if weighted else missed)
             step[c] = s * change / problem.lam
         if moved:
-            rows.add_outer(u, w, i, step, penalty, group)
+            rows.add_outer(u, w, i, step, penalty)
 
 
 @kernel
@@ -276,7 +277,7 @@ class SDCA(Solver):
         bias = (state.bias, state.rho)
         if isinstance(problem, MulticlassProblem):
             w = state.u if isinstance(problem.penalty, L2) else problem.to_weights(state.u)
-            _block_steps(*data, w, *bias, *averages, problem.lanes)
+            _block_steps(*data, w, *bias, *averages)
             return
         first = self.start == "sgd" and updates < problem.shape[0]
         if first:

@@ -53,7 +53,7 @@ def draw(history: zg.History, optimum: float) -> Figure:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", default="zerogap-demo.png", help="where to save the picture")
+    parser.add_argument("--out", default="convergence.png", help="where to save the picture")
     out = Path(parser.parse_args().out).resolve()
 
     X, y, _ = zg.datasets.make_simulated(random_state=10)

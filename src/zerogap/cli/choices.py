@@ -1,0 +1,72 @@
+"""Options that several commands have.  The registries behind them would bring Numba."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+
+class Loss(StrEnum):
+    """Losses by name."""
+
+    HINGE = "hinge"
+    SMOOTH_HINGE = "smooth-hinge"
+    SQUARED_HINGE = "squared-hinge"
+    LOGISTIC = "logistic"
+    MULTICLASS_HINGE = "multiclass-hinge"
+    SOFTMAX = "softmax"
+    SQUARED = "squared"
+    ABSOLUTE = "absolute"
+    EPSILON_INSENSITIVE = "epsilon-insensitive"
+    HUBER = "huber"
+    QUANTILE = "quantile"
+
+
+class Solver(StrEnum):
+    """Solvers by name."""
+
+    AUTO = "auto"
+    SDCA = "sdca"
+    ASDCA = "asdca"
+    PEGASOS = "pegasos"
+    SGD = "sgd"
+    GD = "gd"
+    BCFW = "bcfw"
+
+
+class Format(StrEnum):
+    """Formats of data."""
+
+    SVMLIGHT = "svmlight"
+    CSV = "csv"
+    TSV = "tsv"
+    PARQUET = "parquet"
+    NPZ = "npz"
+
+
+DATA_HELP = (
+    "svmlight, CSV, TSV, Parquet or npz file, also compressed; - for standard input; or the name "
+    "of a data set, see zerogap data list."
+)
+MODEL_HELP = "File that zerogap train has saved."
+LossOption = Annotated[Loss, typer.Option(metavar="NAME", help=f"{', '.join(Loss)}.")]
+TargetOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column with the targets; not needed if the last one is "
+        "called target, label, y or class.",
+    ),
+]
+FormatOption = Annotated[
+    Format | None,
+    typer.Option(metavar="NAME", help=f"{', '.join(Format)}; not needed if name or content tell."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def name_or_object(text: str, known: dict[str, Any]) -> Any:
+    """Return a known name as it is, and of quantile:q=0.9 the object that it describes."""
+    from zerogap._params import parse
+
+    return text if text in known else parse(text, known)

@@ -1,0 +1,107 @@
+"""`zerogap predict`: a saved model on new data."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from zerogap.cli.choices import DATA_HELP, MODEL_HELP, FormatOption, JsonOption
+from zerogap.cli.inputs import open_for_model
+from zerogap.cli.output import USAGE, as_json, check_output, failures, note, score_text, stop
+
+
+def register(app: Any) -> None:
+    """Add the command to the application."""
+
+    @app.command()
+    def predict(
+        model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
+        data: Annotated[
+            str,
+            typer.Argument(metavar="DATA", help=f"{DATA_HELP}  Targets need not be there."),
+        ],
+        proba: Annotated[
+            bool, typer.Option("--proba", help="Probabilities of the classes, as CSV.")
+        ] = False,
+        scores: Annotated[
+            bool, typer.Option("--scores", help="Scores x.w + b, as CSV if there are several.")
+        ] = False,
+        format: FormatOption = None,
+        out: Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="File to write to instead of standard output."),
+        ] = None,
+        json: JsonOption = False,
+    ) -> None:
+        """Predict with a saved model, one line per row.
+
+        Where the data have targets, the accuracy, or R2, is printed on standard error.  Of a data
+        set with a test part, that part is predicted.
+        """
+        if proba and scores:
+            stop("predict", "give either --proba or --scores", USAGE)
+        with failures("predict"):
+            if out is not None:
+                check_output(out, data, str(model))
+            file, given = open_for_model(model, data, format=format, labelled=False)
+            for text in given.notes:
+                note("predict", text)
+            tested = given.X_test is not None
+            X, y = (given.X_test, given.y_test) if tested else (given.X, given.y)
+            what = "probabilities" if proba else "scores" if scores else "predictions"
+            values = _compute(file.model, X, what)
+            classes = getattr(file.model, "classes_", None)
+            quality = _score(file.model, X, y)
+            content = {what: values, "classes": classes, **quality}
+            text = as_json(content) if json else _lines(values, classes)
+            if out is None:
+                typer.echo(text)
+            else:
+                out.write_text(f"{text}\n", encoding="utf-8")
+        for name, value in quality.items():
+            note("predict", f"{score_text(name, value)} on {len(values):,} rows")
+
+
+def _compute(model: Any, X: Any, what: str) -> Any:
+    if what == "predictions":
+        return model.predict(X)
+    method = {"probabilities": "predict_proba", "scores": "decision_function"}[what]
+    if not hasattr(model, "classes_"):
+        raise ValueError(f"a model of numbers has no {what}: leave --proba and --scores out")
+    if not hasattr(model, method):
+        raise ValueError(
+            f"a model with {model.loss} loss has no {what}: use --scores, or train with --loss "
+            f"logistic or softmax"
+        )
+    return getattr(model, method)(X)
+
+
+def _score(model: Any, X: Any, y: Any) -> dict[str, float]:
+    """Return accuracy or R2, where the data have targets and not just something in their place."""
+    import numpy as np
+
+    if y is None:
+        return {}
+    if hasattr(model, "classes_"):
+        known = np.isin(y, model.classes_).any()
+        return {"accuracy": float(model.score(X, y))} if known else {}
+    return {"R2": float(model.score(X, y))} if y.dtype.kind not in "OUS" else {}
+
+
+def _lines(values: Any, classes: Any) -> str:
+    """Return one line per row; several columns are CSV, under the names of the classes."""
+    import csv
+    import io
+
+    if values.ndim == 1:
+        return "\n".join(map(_text, values.tolist()))
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(map(_text, classes.tolist()))
+    writer.writerows(values.tolist())
+    return buffer.getvalue().rstrip("\n")
+
+
+def _text(label: Any) -> str:
+    """Return a label or number as text, from which it can be read back bit for bit."""
+    return str(label).removesuffix(".0") if isinstance(label, float) else str(label)

@@ -1,0 +1,285 @@
+"""`zerogap train`: from a file to a certified model."""
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from zerogap.cli.choices import (
+    DATA_HELP,
+    FormatOption,
+    JsonOption,
+    Loss,
+    Solver,
+    TargetOption,
+    name_or_object,
+)
+from zerogap.cli.inputs import Input, open_data
+from zerogap.cli.output import (
+    NOT_REACHED,
+    USAGE,
+    as_json,
+    certificate_json,
+    certificate_rows,
+    check_output,
+    failures,
+    note,
+    print_table,
+    progress,
+    score_text,
+    stop,
+)
+
+
+class ClassWeight(StrEnum):
+    """Weights of the classes."""
+
+    BALANCED = "balanced"
+
+
+class Scale(StrEnum):
+    """How features are scaled."""
+
+    NONE = "none"
+    STANDARD = "standard"
+    MAX_ABS = "max-abs"
+
+
+def register(app: Any) -> None:
+    """Add the command to the application."""
+
+    @app.command()
+    def train(
+        data: Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)],
+        loss: Annotated[
+            str,
+            typer.Option(
+                metavar="NAME",
+                help=f"{', '.join(Loss)}; with an option as in quantile:q=0.9.",
+            ),
+        ] = "hinge",
+        lam: Annotated[
+            float | None, typer.Option(help="Regularisation; 1 / number of rows if not given.")
+        ] = None,
+        l1_ratio: Annotated[
+            float, typer.Option(help="Share of L1 in the penalty, below 1.", min=0)
+        ] = 0.0,
+        no_intercept: Annotated[
+            bool, typer.Option("--no-intercept", help="Fit no intercept.")
+        ] = False,
+        class_weight: Annotated[
+            ClassWeight | None, typer.Option(help="Let all classes count the same.")
+        ] = None,
+        scale: Annotated[
+            Scale,
+            typer.Option(help="Scale features: mean 0 and variance 1, or largest value 1."),
+        ] = Scale.NONE,
+        solver: Annotated[
+            str,
+            typer.Option(
+                metavar="NAME",
+                help=f"{', '.join(Solver)}; with options as in sgd:batch_size=64:step=0.1.",
+            ),
+        ] = "auto",
+        tol: Annotated[
+            float,
+            typer.Option(help="Stop at this duality gap, as a share of the objective.", min=0),
+        ] = 1e-3,
+        max_epochs: Annotated[
+            int, typer.Option(help="Stop after so many passes over the data.", min=1)
+        ] = 1000,
+        max_seconds: Annotated[
+            float | None, typer.Option(help="Stop after so many seconds.", min=0)
+        ] = None,
+        seed: Annotated[int, typer.Option(help="Same seed, same model.", min=0)] = 0,
+        test: Annotated[
+            str | None, typer.Option(metavar="DATA", help="Further data to score the model on.")
+        ] = None,
+        target: TargetOption = None,
+        format: FormatOption = None,
+        out: Annotated[
+            Path | None, typer.Option(metavar="MODEL", help="File to save the model to.")
+        ] = None,
+        json: JsonOption = False,
+    ) -> None:
+        """Train a linear model to a proved distance from the optimum.
+
+        Ctrl-C keeps the best certified model so far and saves it.  Like every run that stops
+        before the asked gap, it then leaves with exit code 3.
+        """
+        settings: dict[str, Any] = {
+            "lam": lam,
+            "l1_ratio": l1_ratio,
+            "fit_intercept": not no_intercept,
+            "tol": tol,
+            "max_epochs": max_epochs,
+            "max_seconds": max_seconds,
+            "random_state": seed,
+        }
+        with failures("train"):
+            if out is not None:
+                check_output(out, data, test)
+            try:
+                model = _make_model(loss, solver, class_weight, settings)
+            except ValueError as error:
+                stop("train", str(error), USAGE)
+            given = _read(data, test, str(scale), target=target, format=format)
+            _check_targets(given, model)
+            _fit(model, given, tol)
+            if out is not None:
+                _save(model, out, given.encoder)
+            report = _report(model, given, out)
+        if json:
+            typer.echo(as_json(report))
+        else:
+            _show(report, model, tol)
+        if not report["converged"]:
+            stop("train", _shortfall(model.certificate_, tol, out), NOT_REACHED)
+
+
+def _make_model(loss: str, solver: str, class_weight: str | None, settings: dict[str, Any]) -> Any:
+    """Return the estimator for this loss."""
+    from zerogap.estimators import LinearClassifier, LinearRegressor
+    from zerogap.losses import LOSSES, as_loss
+    from zerogap.multiclass_losses import MULTICLASS_LOSSES
+    from zerogap.solvers import SDCA, SOLVERS
+
+    phi = name_or_object(loss, LOSSES | MULTICLASS_LOSSES)
+    method = name_or_object(solver, {"auto": SDCA, **SOLVERS})
+    if as_loss(phi).task != "regression":
+        weights = class_weight and str(class_weight)
+        return LinearClassifier(phi, solver=method, class_weight=weights, **settings)
+    if class_weight is not None:
+        raise ValueError(f"--class-weight is for classes, and --loss {loss} for numbers")
+    return LinearRegressor(phi, solver=method, **settings)
+
+
+def _read(data: str, test: str | None, scale: str, **options: Any) -> Input:
+    """Read the data for training and test, and scale them the same way."""
+    from zerogap.readers import Encoder
+
+    given = open_data(data, **options)
+    encoder = given.encoder or Encoder(given.X.shape[1])
+    if scale != "none":
+        encoder = encoder.fit_scaling(given.X, scale)
+    X_test, y_test, notes = given.X_test, given.y_test, given.notes
+    if test is not None:
+        tested = open_data(test, encoder=encoder, **options)
+        X_test, y_test, notes = tested.X, tested.y, notes + tested.notes
+    elif X_test is not None:
+        X_test = encoder.scaled(X_test)
+    for text in notes:
+        note("train", text)
+    X = encoder.scaled(given.X)
+    return replace(given, X=X, X_test=X_test, y_test=y_test, encoder=encoder)
+
+
+def _check_targets(given: Input, model: Any) -> None:
+    """Refuse targets that the loss cannot be about."""
+    from sklearn.base import is_regressor
+    from sklearn.utils.multiclass import type_of_target
+
+    from zerogap.readers import DataError
+
+    text = given.y.dtype.kind in "OUS"
+    if is_regressor(model) and text:
+        raise DataError(
+            f"{given.name}: the targets are text such as {given.y[0]!s}, and {model.loss} is a "
+            f"loss for numbers: choose --loss hinge or another one for classes"
+        )
+    if not is_regressor(model) and type_of_target(given.y).startswith("continuous"):
+        number = next(y for y in given.y if y != int(y))
+        raise DataError(
+            f"{given.name}: the targets are numbers such as {number:g}, and {model.loss} is a "
+            f"loss for classes: choose --loss squared or another one for numbers"
+        )
+    if given.y_test is not None and text != (given.y_test.dtype.kind in "OUS"):
+        raise DataError("the targets are text in one of training and test data, not in the other")
+
+
+def _fit(model: Any, given: Input, tol: float) -> None:
+    """Fit the model; after Ctrl-C it is the best one so far, if there is one."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(), progress(tol) as show:
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the exit code and a line say it
+        model.set_params(callback=show)
+        try:
+            model.fit(given.X, given.y)
+        except TypeError as error:  # of an option's value
+            raise ValueError(f"{model.loss}, {model.solver}: {error}") from error
+        except KeyboardInterrupt:
+            if not hasattr(model, "certificate_"):
+                raise
+    model.set_params(callback=None)
+
+
+def _save(model: Any, out: Path, encoder: Any) -> None:
+    """Save the model, elsewhere if the disk has filled up meanwhile."""
+    import tempfile
+
+    from zerogap.model_io import save
+
+    try:
+        save(model, out, encoder=encoder)
+    except OSError as error:
+        spare = Path(tempfile.mkdtemp(prefix="zerogap-"), out.name)
+        save(model, spare, encoder=encoder)
+        raise OSError(f"cannot write {out} ({error.strerror}): the model is in {spare}") from error
+
+
+def _report(model: Any, given: Input, out: Path | None) -> dict[str, Any]:
+    """Return what there is to say of the fit, scores included."""
+    rows, features = given.X.shape
+    classes = getattr(model, "classes_", None)
+    return {
+        "data": given.name,
+        "rows": rows,
+        "features": features,
+        "classes": None if classes is None else len(classes),
+        "loss": str(model.loss),
+        "lam": model.lam if model.lam is not None else 1.0 / rows,
+        "converged": model.certificate_.stop_reason == "converged",
+        "certificate": certificate_json(model.certificate_),
+        "score": "R2" if classes is None else "accuracy",
+        "train_score": float(model.score(given.X, given.y)),
+        "test_score": (
+            None if given.X_test is None else float(model.score(given.X_test, given.y_test))
+        ),
+        "model": None if out is None else str(out),
+    }
+
+
+def _show(report: dict[str, Any], model: Any, tol: float) -> None:
+    kinds = f", {report['classes']} classes" if report["classes"] else ""
+    size = f"{report['rows']:,} rows, {report['features']:,} features{kinds}"
+    scores = [
+        (f"{part} score", score_text(report["score"], report[f"{part}_score"]))
+        for part in ("train", "test")
+        if report[f"{part}_score"] is not None
+    ]
+    print_table(
+        [
+            ("data", f"{report['data']}: {size}"),
+            ("loss", f"{report['loss']}, lam {report['lam']:.4g}"),
+            *certificate_rows(model.certificate_, tol),
+            *scores,
+            ("model", report["model"] or "not saved: give --out MODEL"),
+        ]
+    )
+
+
+def _shortfall(certificate: Any, tol: float, out: Path | None) -> str:
+    """Say why a run ended early, how far it came, and what to do."""
+    gap = f"a relative gap of {certificate.relative_gap:.2g}, asked for {tol:g}"
+    if certificate.stop_reason == "interrupted":
+        where = f"is in {out}" if out else "is not saved, for want of --out"
+        return f"interrupted at {gap}; the best certified model so far {where}"
+    return (
+        f"stopped ({certificate.stop_reason}) at {gap}: "
+        f"raise --max-epochs, --max-seconds or --lam, or --scale the features"
+    )

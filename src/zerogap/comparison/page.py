@@ -1,0 +1,119 @@
+"""The comparison as one HTML file that needs no network: curves to explore, table, facts."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from zerogap.comparison.outcome import Comparison, percent
+from zerogap.comparison.styles import BLACK, style
+
+X_AXES = {
+    "epoch": "epochs (passes over the data)",
+    "examples": "examples visited",
+    "seconds": "seconds of updates",
+    "cpu_seconds": "CPU seconds of updates",
+}
+
+
+def render(comparison: Comparison) -> str:
+    """Return the page."""
+    from jinja2 import Environment
+    from plotly.offline import get_plotlyjs
+
+    source = files("zerogap.comparison").joinpath("page.html.j2").read_text(encoding="utf-8")
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    solvers = [_solver(comparison, k, name) for k, name in enumerate(comparison.names)]
+    data = {
+        "x": X_AXES,
+        "y": _measures(comparison),
+        "solvers": solvers,
+        "target": _target(comparison),
+        "percent": comparison.is_share,
+    }
+    return environment.from_string(source).render(
+        comparison=comparison,
+        percent=percent,
+        lines=comparison.summary(),
+        solvers=solvers,
+        x_axes=X_AXES,
+        measures=data["y"],
+        facts=_facts(comparison),
+        environment=_environment(),
+        data=json.dumps(_finite(data), separators=(",", ":")).replace("<", "\\u003c"),
+        plotly=get_plotlyjs(),
+    )
+
+
+def _measures(comparison: Comparison) -> dict[str, dict[str, str]]:
+    """Return what can be drawn: the words for its button and its axis, and its natural scale."""
+    measures = {
+        "gap": {"button": "Duality gap", "axis": "duality gap", "scale": "log"},
+        "suboptimality": {
+            "button": "Primal sub-optimality",
+            "axis": "primal minus the best lower bound",
+            "scale": "log",
+        },
+    }
+    if comparison.error_name:
+        axis = f"test error ({comparison.error_name})"
+        measures["test_error"] = {"button": "Test error", "axis": axis, "scale": "linear"}
+    return measures
+
+
+def _solver(comparison: Comparison, k: int, name: str) -> dict[str, Any]:
+    look = style(k)
+    x = {axis: comparison.curve(name, axis, "gap").x for axis in X_AXES}
+    y = {column: comparison.curve(name, "epoch", column)[1:] for column in _measures(comparison)}
+    # black is drawn in the colour of the text, which is light on a dark page
+    colour = "" if look.colour == BLACK else look.colour
+    dashes = [3 * length for length in look.dashes]
+    return {"name": name, "colour": colour, "dashes": dashes, "symbol": look.symbol, "x": x, "y": y}
+
+
+def _target(comparison: Comparison) -> dict[str, Any]:
+    text = f"target {100 * comparison.tol:g} %"
+    return {"value": comparison.target, "text": text}
+
+
+def _facts(comparison: Comparison) -> dict[str, str]:
+    problem = comparison.problem
+    n, d = problem.shape
+    seeds = sorted({run.seed for run in comparison.runs})
+    return {
+        "data": comparison.data or "not named",
+        "rows (n)": f"{n:,}",
+        "features (d)": f"{d:,}",
+        "loss": str(problem.loss),
+        "lam": f"{problem.lam:.6g}",
+        "penalty": str(problem.penalty),
+        "intercept": "free, not regularised" if problem.fit_intercept else "none",
+        "target": f"gap at most {comparison.tol:g} times the primal value",
+        "seeds": ", ".join(map(str, seeds)),
+        "optimum": f"between {comparison.lower:.9g} and {comparison.upper:.9g}, proved",
+    }
+
+
+def _environment() -> dict[str, str]:
+    packages = {name: version(name) for name in ("zerogap", "numpy", "scipy", "numba")}
+    system = f"{platform.system()} {platform.machine()}"
+    cpus = str(os.cpu_count())
+    return {**packages, "Python": platform.python_version(), "system": system, "CPUs": cpus}
+
+
+def _finite(value: Any) -> Any:
+    """Return arrays as lists of numbers of seven digits, without what JSON cannot hold."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.7g}") if math.isfinite(value) else None
+    return value

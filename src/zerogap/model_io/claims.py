@@ -1,0 +1,117 @@
+"""Whether the certificate in a model file is true, from the data alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zerogap.audit import Audit, certify
+from zerogap.certificate import Certificate
+from zerogap.model_io.files import ModelFile
+from zerogap.rows import as_rows
+from zerogap.validation import fingerprint, sample_weights
+
+_ROUNDING = 1e-9  # relative difference of two sums of the same numbers, at most
+
+
+@dataclass(frozen=True)
+class Recertified:
+    """What became of a stored certificate when it was computed again.
+
+    Attributes
+    ----------
+    claim : "true", "false", "unproved" or "other data"
+        "true": the objective is as stored and a gap no larger than the stored one is proved.
+        "false": it is not, on the very data of the fit.  "unproved": the objective is as stored,
+        but the bound found is weaker than the stored one.  "other data": the model has another
+        objective on these data, which are not those of the fit.
+    stored : Certificate
+        What the file says.
+    found : Audit
+        What these data prove.
+    same_data : bool
+        Whether rows, targets and weights are those of the fit, to the bit.
+    """
+
+    claim: str
+    stored: Certificate
+    found: Audit
+    same_data: bool
+
+    def __str__(self) -> str:
+        gaps = f"stored gap {self.stored.gap:.3g}, proved now {self.found.gap:.3g}"
+        primals = f"stored primal {self.stored.primal:.9g}, on these data {self.found.primal:.9g}"
+        return {
+            "true": f"the certificate is true: {gaps}",
+            "false": f"the certificate is false: {primals}, {gaps}",
+            "unproved": f"the certificate is not proved: {gaps}; raise the effort, or save the "
+            "model with keep_dual=True",
+            "other data": f"these are not the data of the fit: {primals}",
+        }[self.claim]
+
+
+def recertify(
+    file: ModelFile, X: Any, y: Any, sample_weight: Any = None, *, effort: int = 1000
+) -> Recertified:
+    """Compute the certificate of a model file from scratch and compare it with the stored one.
+
+    Parameters
+    ----------
+    file : ModelFile
+        From `read`.
+    X, y : array-like
+        The data that the model was fitted to.
+    sample_weight : array-like, optional
+        The weights it was fitted with.
+    effort : int
+        Epochs to spend at most on a bound of one's own, where the file has no dual variables.
+
+    Returns
+    -------
+    Recertified
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> from tempfile import NamedTemporaryFile
+    >>> from zerogap.model_io import read, save
+    >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+    >>> with NamedTemporaryFile(suffix=".zg") as file:
+    ...     save(zg.LinearClassifier("hinge", random_state=0).fit(X, y), file.name)
+    ...     stored = read(file.name)
+    >>> recertify(stored, X, y).claim
+    'true'
+    """
+    model, stored = file.model, file.model.certificate_
+    found = certify(model, X, y, sample_weight=sample_weight, effort=0)
+    same = _fingerprint(model, X, y, sample_weight) == file.fingerprint
+    pairs = _pairs(stored, found)
+    if not all(np.isclose(a.primal, b.primal, _ROUNDING, 1e-300) for a, b in pairs):
+        return Recertified("false" if same else "other data", stored, found, same)
+    if not all(_proves(b, a) for a, b in pairs):
+        found = certify(model, X, y, sample_weight=sample_weight, effort=effort)
+        pairs = _pairs(stored, found)
+    if all(_proves(b, a) for a, b in pairs):
+        return Recertified("true", stored, found, same)
+    refuted = any(b.at_least > a.gap + _ROUNDING * abs(a.primal) for a, b in pairs)
+    return Recertified("false" if refuted else "unproved", stored, found, same)
+
+
+def _proves(found: Certificate, stored: Certificate) -> bool:
+    return found.gap <= 1.000001 * stored.gap + 1e-13 * abs(stored.primal)
+
+
+def _pairs(stored: Certificate, found: Audit) -> list[tuple[Certificate, Any]]:
+    """Return what to compare: the whole and, of several models in one, the parts."""
+    parts = zip(stored.parts, found.parts, strict=False)
+    return [(stored, found), *parts]
+
+
+def _fingerprint(model: Any, X: Any, y: Any, sample_weight: Any) -> str:
+    y = np.asarray(y)
+    classes = getattr(model, "classes_", None)
+    targets = y.astype(np.float64) if classes is None else np.searchsorted(classes, y)
+    rows = as_rows(X.to_numpy() if hasattr(X, "to_numpy") else X)
+    return fingerprint(rows, targets, sample_weights(sample_weight, len(y)))

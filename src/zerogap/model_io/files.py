@@ -1,0 +1,320 @@
+"""Fitted estimators as files of JSON and arrays, see `zerogap.container`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+import zerogap
+from zerogap.atomic import write_file
+from zerogap.certificate import Certificate
+from zerogap.container import FileError, read_bytes, short, unpack, write
+from zerogap.estimators import LinearClassifier, LinearRegressor
+from zerogap.losses import LOSSES, Loss, as_loss
+from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.solvers import SOLVERS, Solver
+
+_ESTIMATORS: dict[str, Any] = {c.__name__: c for c in (LinearClassifier, LinearRegressor)}
+_PARTS: dict[str, dict[str, Any]] = {"loss": {**LOSSES, **MULTICLASS_LOSSES}, "solver": SOLVERS}
+_NUMBERS = ("primal", "dual", "gap", "epochs", "seconds")
+_SMALL = 8_000_000  # bytes of dual variables that are kept unasked
+
+Model = LinearClassifier | LinearRegressor
+
+
+class ModelFileError(FileError):
+    """The file is not a model that this version can read: one line that says what and where."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """What a model file holds.
+
+    Attributes
+    ----------
+    model : LinearClassifier or LinearRegressor
+        The fitted estimator.
+    encoder : zerogap.readers.Encoder or None
+        How tables become its features.
+    fingerprint : str
+        Size and checksums of the data of the fit.
+    version : str
+        Version of zerogap that wrote the file.
+    has_dual : bool
+        Whether the dual variables were kept.
+    """
+
+    model: Model
+    encoder: Any
+    fingerprint: str
+    version: str
+    has_dual: bool
+
+
+def save(
+    model: Model,
+    path: str | os.PathLike[str],
+    *,
+    encoder: Any = None,
+    keep_dual: bool | None = None,
+) -> None:
+    """Write a fitted estimator to one file, atomically.
+
+    The file holds JSON and arrays, no code.  A loaded model predicts the same bits and has the
+    same parameters and attributes, except: ``history_`` is not kept, ``dual_coef_`` is empty unless
+    kept, `callback` and a `random_state` that is a generator become None.
+
+    Parameters
+    ----------
+    model : LinearClassifier or LinearRegressor
+        Fitted, with a loss and a solver of this library: your own cannot be rebuilt from a file.
+    path : path
+        Where to.  Whenever the process ends, there is the old file or the new one.
+    encoder : zerogap.readers.Encoder, optional
+        How tables become features; kept with the model.
+    keep_dual : bool, optional
+        Whether to keep the dual variables, with which `zerogap.model_io.recertify` proves the
+        certificate at once.  By default if they take 8 MB or less.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+    >>> model = zg.LinearClassifier("logistic", random_state=0).fit(X, y)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, Path(folder, "model.zg"))
+    ...     same = load(Path(folder, "model.zg"))
+    >>> bool((same.decision_function(X) == model.decision_function(X)).all())
+    True
+    """
+    name = type(model).__name__
+    if _ESTIMATORS.get(name) is not type(model):
+        raise ValueError(f"only {' and '.join(_ESTIMATORS)} can be saved, got {name}")
+    check_is_fitted(model, "coef_")
+    names = getattr(model, "feature_names_in_", None)
+    header = {
+        "kind": "model",
+        "class": name,
+        "library": zerogap.__version__,
+        "params": {key: _encode(key, value) for key, value in model.get_params(False).items()},
+        "certificate": dataclasses.asdict(model.certificate_),
+        "n_iter": model.n_iter_,
+        "fingerprint": model.fingerprint_,
+        "feature_names": None if names is None else list(names),
+        "encoder": None if encoder is None else encoder.to_json(),
+    }
+    arrays = {"coef": model.coef_, "intercept": np.asarray(model.intercept_)}
+    if isinstance(model, LinearClassifier):
+        arrays["classes"], header["object_classes"] = _labels(model.classes_)
+    kept = model.dual_coef_
+    if keep_dual and not kept.size:
+        raise ValueError("keep_dual=True, but the model was loaded from a file without duals")
+    if kept.size and (kept.nbytes <= _SMALL if keep_dual is None else keep_dual):
+        arrays["dual"] = kept
+    write_file(Path(path), lambda file: write(file, header, arrays))
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Return the fitted estimator that `save` wrote.  Reading a file runs no code from it.
+
+    Parameters
+    ----------
+    path : path
+        A model file.
+
+    Returns
+    -------
+    LinearClassifier or LinearRegressor
+
+    Raises
+    ------
+    ModelFileError
+        A ValueError: the file is damaged, no model file, or from a newer major version.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> from tempfile import NamedTemporaryFile
+    >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+    >>> with NamedTemporaryFile(suffix=".zg") as file:
+    ...     save(zg.LinearClassifier(lam=0.1, random_state=0).fit(X, y), file.name)
+    ...     load(file.name)
+    LinearClassifier(lam=0.1, random_state=0)
+    """
+    return read(path).model
+
+
+def read(path: str | os.PathLike[str]) -> ModelFile:
+    """Return all that a model file holds; errors as in `load`."""
+    try:
+        return _build(read_bytes(Path(path)))
+    except FileError as error:
+        raise ModelFileError(f"{os.fspath(path)} is not a readable model: {error}") from None
+
+
+def loads(content: bytes) -> ModelFile:
+    """Return what a model file of this content holds; errors as in `load`."""
+    try:
+        return _build(content)
+    except FileError as error:
+        raise ModelFileError(f"not a readable model: {error}") from None
+
+
+def _build(content: bytes) -> ModelFile:
+    header, arrays = unpack(content)
+    if (kind := header.get("kind")) != "model":
+        raise FileError(f"it is a {kind if kind == 'checkpoint' else short(kind)}, not a model")
+    cls = _ESTIMATORS.get(_get(header, "class", str))
+    if cls is None:
+        raise FileError(f"class {short(header['class'])} is unknown")
+    known = cls._get_param_names()  # others come from a newer minor version
+    params = {k: _decode(v) for k, v in _get(header, "params", dict).items() if k in known}
+    model = cls(**params)
+    try:
+        model._loss()
+    except ValueError as error:
+        raise FileError(str(error)) from None
+    model.certificate_ = _certificate(_get(header, "certificate", dict))
+    model.n_iter_ = _get(header, "n_iter", int)
+    model.fingerprint_ = _get(header, "fingerprint", str)
+    _set_arrays(model, arrays, header.get("object_classes") is True)
+    d = model.n_features_in_
+    if header.get("feature_names") is not None:
+        names = _get(header, "feature_names", list)
+        if len(names) != d or not all(isinstance(name, str) for name in names):
+            raise FileError(f"feature_names must be {d} texts, got {short(names)}")
+        model.feature_names_in_ = np.array(names, dtype=object)
+    encoder = _encoder(header.get("encoder"), d)
+    version = _get(header, "library", str)
+    return ModelFile(model, encoder, model.fingerprint_, version, "dual" in arrays)
+
+
+def _set_arrays(model: Any, arrays: dict[str, np.ndarray], object_classes: bool) -> None:
+    """Set the fitted attributes that are arrays, after checking that they fit together."""
+    coef, intercept = _floats(arrays, "coef"), _floats(arrays, "intercept")
+    if isinstance(model, LinearClassifier):
+        classes = arrays.get("classes", np.empty(0))
+        if classes.ndim != 1 or len(classes) < 2 or not np.all(classes[1:] > classes[:-1]):
+            raise FileError("classes must be two or more different labels, in order")
+        count = 1 if len(classes) == 2 else len(classes)
+        fits = coef.ndim == 2 and len(coef) == count and intercept.shape == (count,)
+        model.classes_ = classes.astype(object) if object_classes else classes
+        model.intercept_ = intercept
+    else:
+        fits = coef.ndim == 1 and intercept.shape == ()
+        model.intercept_ = float(intercept) if fits else None
+    dual = _floats(arrays, "dual") if "dual" in arrays else np.empty((*coef.shape[:-1], 0))
+    if not fits or not coef.size or dual.shape[:-1] != coef.shape[:-1] or dual.ndim != coef.ndim:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise FileError(f"the shapes of its arrays do not fit together: {short(shapes)}")
+    model.coef_, model.dual_coef_, model.n_features_in_ = coef, dual, coef.shape[-1]
+
+
+def _floats(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
+    array = arrays.get(name)
+    if array is None or array.dtype != np.float64 or not np.isfinite(array).all():
+        raise FileError(f"array {name!r} of finite float64 numbers is missing")
+    return array
+
+
+def _labels(classes: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return class labels as an array of numbers or text, and whether it was one of objects."""
+    if classes.dtype.kind != "O":
+        return classes, False
+    texts = classes.astype(np.str_)
+    if not all(isinstance(label, str) for label in classes) or np.any(texts != classes):
+        raise ValueError(f"class labels must be numbers or texts to be saved, got {classes!r}")
+    return texts, True
+
+
+def _certificate(fields: dict[str, Any]) -> Certificate:
+    """Return a certificate from its fields; those unknown come from a newer minor version."""
+    known: dict[str, Any] = {k: float(_get(fields, k, int | float)) for k in _NUMBERS}
+    known |= {k: _get(fields, k, str) for k in ("stop_reason", "solver")}
+    parts = _get(fields, "parts", list)
+    if any(not isinstance(part, dict) or part.get("parts") for part in parts):
+        raise FileError("the parts of a certificate must be certificates without parts")
+    return Certificate(**known, parts=tuple(map(_certificate, parts)))
+
+
+def _encoder(value: Any, n_features: int) -> Any:
+    if value is None:
+        return None
+    from zerogap.readers import DataError, Encoder
+
+    try:
+        encoder = Encoder.from_json(value)
+    except DataError as error:
+        raise FileError(f"its encoder {error}") from None
+    if encoder.n_features != n_features:
+        raise FileError(f"the encoder has {encoder.n_features} features, not {n_features}")
+    return encoder
+
+
+def _encode(name: str, value: Any) -> Any:
+    """Return a parameter as JSON."""
+    if name == "callback" or isinstance(value, np.random.Generator | np.random.RandomState):
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):  # class_weight: the keys need not be texts
+        return {"pairs": [[_encode(name, k), _encode(name, v)] for k, v in value.items()]}
+    for part, table in _PARTS.items():
+        for key, cls in table.items():
+            if type(value) is cls:
+                fields = value.get_params().items()
+                return {part: key, "params": {k: _encode(f"{name}.{k}", v) for k, v in fields}}
+    own = isinstance(value, Loss | Solver)
+    why = "it is not part of zerogap, and a file holds no code" if own else "no JSON for it"
+    raise ValueError(
+        f"{name}={value!r} cannot be saved: {why}.  Pickle the model, or keep coef_ and intercept_"
+    )
+
+
+def _decode(value: Any) -> Any:
+    """Return the parameter that JSON describes."""
+    match value:
+        case {"loss": str(name), "params": dict(params), **rest} if not rest:
+            return _part("loss", name, params)
+        case {"solver": str(name), "params": dict(params), **rest} if not rest:
+            return _part("solver", name, params)
+        case {"pairs": list(pairs), **rest} if not rest and all(map(_is_pair, pairs)):
+            return dict(pairs)
+        case dict() | list():
+            raise FileError(f"a parameter is {short(value)}, which this version does not know")
+    return value
+
+
+def _is_pair(value: Any) -> bool:
+    pair = isinstance(value, list) and len(value) == 2
+    return pair and not any(isinstance(item, dict | list) for item in value)
+
+
+def _part(part: str, name: str, params: dict[str, Any]) -> Any:
+    """Return a loss or solver by its name in the library's own table."""
+    simple = not any(isinstance(item, dict | list) for item in params.values())
+    with contextlib.suppress(TypeError, ValueError):
+        if simple and name in _PARTS[part]:
+            made = _PARTS[part][name](**params)
+            return as_loss(made) if part == "loss" else made
+    raise FileError(f"{short(name)} with {short(params)} is no {part} that this version knows")
+
+
+def _get(header: dict[str, Any], key: str, kind: Any) -> Any:
+    value = header.get(key)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise FileError(f"{key} is missing or wrong in its header: {short(value)}")
+    return value

@@ -1,0 +1,122 @@
+"""Bytes of a file or of standard input: unpacked, counted, and the same from first to last."""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import gzip
+import io
+import lzma
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+_PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+_DAMAGES = (EOFError, OSError, zlib.error, lzma.LZMAError)
+_CHUNK = 1 << 20
+
+
+class DataError(ValueError):
+    """The content of a file is not what it should be: what is wrong, and where, in one line."""
+
+
+def default_limit() -> int:
+    """Return three quarters of the machine's memory, in bytes."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
+    except (AttributeError, OSError, ValueError):  # a system that does not tell
+        return 1 << 33
+
+
+class Stream:
+    """The unpacked bytes of a source, never more than `max_bytes` of them.
+
+    `name` is what messages call it, `suffix` the extension under that of the compression.
+    """
+
+    closed = False  # pyarrow asks
+
+    def __init__(self, raw: Any, name: str, max_bytes: int):
+        self.name, self.max_bytes = name, max_bytes
+        self._plain = raw
+        start = raw.peek(8)
+        unpack = next((u for magic, u in _PACKED.items() if start.startswith(magic)), None)
+        self._packed = unpack is not None
+        self._body: Any = unpack(raw) if unpack else raw
+        self._count = 0
+        suffixes = [s.lower() for s in Path(name).suffixes]
+        if suffixes and suffixes[-1] in (".gz", ".bz2", ".xz"):
+            suffixes.pop()
+        self.suffix = suffixes[-1] if suffixes else ""
+
+    def start(self) -> bytes:
+        """Return some of the first bytes without consuming them."""
+        return self._guarded(self._body.peek, 8)
+
+    def read(self, size: int = _CHUNK) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        piece = self._guarded(self._body.read, size)
+        self._count += len(piece)
+        if self._count > self.max_bytes:
+            raise DataError(
+                f"holds more than max_bytes={self.max_bytes} bytes"
+                f"{' when unpacked' if self._packed else ''}: raise max_bytes if that is right"
+            )
+        return piece
+
+    def seekable_file(self) -> IO[bytes]:
+        """Return the bytes as a file with random access: itself where possible, or in memory."""
+        if not self._packed and self._plain.seekable():
+            return self._plain
+        pieces = iter(self.read, b"")
+        return io.BytesIO(b"".join(pieces))
+
+    def _guarded(self, call: Any, size: int) -> bytes:
+        if not self._packed:
+            return call(size)
+        try:
+            return call(size)
+        except _DAMAGES as error:
+            raise DataError(f"is damaged or cut short: {error}") from error
+
+
+@contextmanager
+def open_source(source: str | os.PathLike[str], max_bytes: int) -> Iterator[Stream]:
+    """Open a file, or standard input for "-"; leaving, see that the file has not changed."""
+    if source == "-":
+        raw = io.BufferedReader(sys.stdin.buffer)  # type: ignore[type-var]
+        try:
+            yield Stream(raw, "<stdin>", max_bytes)
+        finally:
+            raw.detach()
+        return
+    with _open_file(source) as raw:
+        before = _version(raw)
+        yield Stream(raw, os.fspath(source), max_bytes)
+        if _version(raw) != before:
+            raise DataError("changed while it was read: read it again when it is complete")
+
+
+def _open_file(path: str | os.PathLike[str]) -> Any:
+    """Open a regular file; never wait for a writer at the other end of a pipe."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    handle = os.open(path, flags)
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise OSError(
+        errno.EINVAL, 'not a regular file; pipe the data into "-" instead', os.fspath(path)
+    )
+
+
+def _version(file: Any) -> tuple[int, int]:
+    status = os.fstat(file.fileno())
+    return status.st_size, status.st_mtime_ns

@@ -1,0 +1,267 @@
+"""Rows out of lines of svmlight text: the compiled part.
+
+Numbers are rounded to the nearest double, as Python's float() does, by integers alone: D. Lemire,
+Number parsing at a gigabyte per second, Software: Practice and Experience 51 (2021).  What that
+method does not cover is left to the caller, as a NaN that holds its place in the text.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from zerogap._jit import kernel
+
+# What may be wrong at a place.
+FINE, BAD_LABEL, NO_LABEL, EMPTY, BAD_PAIR, BAD_INDEX, BAD_ORDER, BAD_VALUE = range(8)
+# Whether rows begin with a label; where that is optional, the first row decides.
+UNLABELLED, OPTIONAL, LABELLED = range(3)
+
+PLACE = (1 << 48) - 1  # these bits of a NaN tell where its number begins
+_NAN = np.uint64(0xFFF8 << 48)
+_MALFORMED = -1
+
+_TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _PLUS, _MINUS, _POINT, _ZERO, _COLON = b"\t\n\r #+-.0:"
+_E, _SMALL_E, _Q, _I, _D = b"Eeqid"
+
+_LEAST_POWER, _LARGEST_POWER = -342, 308
+_MOST_DIGITS = 19  # of a number below 2^64
+_U0, _U1, _U9, _U10, _U32, _U52, _U63 = map(np.uint64, (0, 1, 9, 10, 32, 52, 63))
+_LOW_9, _LOW_32, _LOW_52 = (np.uint64((1 << k) - 1) for k in (9, 32, 52))
+
+
+@functools.cache
+def powers_of_five() -> np.ndarray:
+    """Return 5^q, q = -342 ... 308, as their first 128 bits.
+
+    They are cut off, but for small reciprocals, rounded up: exactly as the method's proof needs.
+    """
+    table = np.empty((_LARGEST_POWER - _LEAST_POWER + 1, 2), dtype=np.uint64)
+    for q in range(_LEAST_POWER, _LARGEST_POWER + 1):
+        power = 5 ** abs(q)
+        if q >= 0:
+            bits = power << 128 >> power.bit_length()
+        else:
+            bits = (1 << 127 + power.bit_length()) // power + (q >= -27)
+        table[q - _LEAST_POWER] = bits >> 64, bits & (1 << 64) - 1
+    return table
+
+
+@kernel
+def parse(text, first, most, powers, targets, indptr, indices, values, state):
+    """Append the rows of `text`, whole lines, to the arrays; return what is wrong, and where.
+
+    `state` holds rows, entries, columns, the place of the last column's index, and whether there
+    are labels.  Columns are numbered from `first`, and there may be `most`.  Targets and values
+    are the bits of doubles.
+    """
+    row, k, columns, widest, labels = state[0], state[1], state[2], state[3], state[4]
+    fault, i = FINE, 0
+    while i < len(text):
+        i = _skip_blanks(text, i)
+        if _ends_row(text, i):
+            if labels == UNLABELLED and text[i] != _HASH:
+                fault = EMPTY
+                break
+            i = _next_line(text, i)
+            continue
+        if labels != UNLABELLED:
+            bits, after = _number(text, i, powers)
+            if after != _MALFORMED and text[after] == _COLON:
+                if labels == LABELLED or row > 0:
+                    fault = NO_LABEL
+                    break
+                labels = UNLABELLED
+            elif after == _MALFORMED or not _ends_token(text, after):
+                fault = BAD_LABEL
+                break
+            else:
+                targets[row] = bits
+                i = _skip_query(text, _skip_blanks(text, after))
+        last = -1
+        while True:
+            i = _skip_blanks(text, i)
+            if _ends_row(text, i):
+                break
+            index, after = _index(text, i)
+            if after == i or text[after] != _COLON:
+                fault = BAD_PAIR
+                break
+            column = index - first
+            if not 0 <= column < most:
+                fault = BAD_INDEX
+                break
+            if column <= last:
+                fault = BAD_ORDER
+                break
+            bits, end = _number(text, after + 1, powers)
+            if end == _MALFORMED or not _ends_token(text, end):
+                fault, i = BAD_VALUE, after + 1
+                break
+            indices[k], values[k] = column, bits
+            k += 1
+            if column >= columns:
+                columns, widest = column + 1, i
+            last, i = column, end
+        if fault != FINE:
+            break
+        i = _next_line(text, i)
+        row += 1
+        indptr[row] = k
+    state[0], state[1], state[2], state[3], state[4] = row, k, columns, widest, labels
+    return fault, i
+
+
+@kernel
+def _skip_blanks(text, i):
+    while text[i] == _SPACE or text[i] == _TAB:
+        i += 1
+    return i
+
+
+@kernel
+def _ends_row(text, i):
+    """Whether text[i] is the end of the line or of what matters of it."""
+    if text[i] == _RETURN:
+        i += 1
+    elif text[i] == _HASH:
+        return True
+    return text[i] == _NEWLINE
+
+
+@kernel
+def _ends_token(text, i):
+    return text[i] == _SPACE or text[i] == _TAB or _ends_row(text, i)
+
+
+@kernel
+def _next_line(text, i):
+    while text[i] != _NEWLINE:
+        i += 1
+    return i + 1
+
+
+@kernel
+def _skip_query(text, i):
+    """Return the place after qid:number, or i if there is none."""
+    if text[i] == _Q and text[i + 1] == _I and text[i + 2] == _D and text[i + 3] == _COLON:
+        _, after = _index(text, i + 4)
+        if after > i + 4 and _ends_token(text, after):
+            return after
+    return i
+
+
+@kernel
+def _index(text, i):
+    """Return the whole number at text[i], or 2^40 if it is larger, and the place after it."""
+    index = 0
+    while _ZERO <= text[i] < _ZERO + 10:
+        index = min(10 * index + text[i] - _ZERO, 1 << 40)
+        i += 1
+    return index, i
+
+
+@kernel
+def _skip_zeros(text, i):
+    while text[i] == _ZERO:
+        i += 1
+    return i
+
+
+@kernel
+def _digits(text, i, number):
+    """Return `number` followed by the digits at text[i], modulo 2^64, and the place after them."""
+    while True:
+        digit = np.uint8(text[i] - _ZERO)
+        if digit > 9:
+            return number, i
+        number = _U10 * number + np.uint64(digit)
+        i += 1
+
+
+@kernel
+def _number(text, i, powers):
+    """Return the bits of the decimal number at text[i], and the place after it."""
+    start = i
+    sign = _U1 if text[i] == _MINUS else _U0
+    if text[i] == _MINUS or text[i] == _PLUS:
+        i += 1
+    first = i
+    leading = i = _skip_zeros(text, i)
+    mantissa, i = _digits(text, i, _U0)
+    digits, written, exponent = i - leading, i - first, 0
+    if text[i] == _POINT:
+        i += 1
+        first = i
+        leading = i = _skip_zeros(text, i) if digits == 0 else i
+        mantissa, i = _digits(text, i, mantissa)
+        digits, written, exponent = digits + i - leading, written + i - first, first - i
+    if written == 0:
+        return _U0, _MALFORMED
+    if text[i] == _E or text[i] == _SMALL_E:
+        i += 1
+        down = text[i] == _MINUS
+        if down or text[i] == _PLUS:
+            i += 1
+        power, after = _index(text, i)
+        if after == i:
+            return _U0, _MALFORMED
+        exponent += -power if down else power
+        i = after
+    bits = _U0
+    if digits > _MOST_DIGITS:
+        bits = _NAN
+    elif mantissa != _U0:
+        bits = _nearest(mantissa, exponent, powers)
+    if bits == _NAN:
+        return _NAN | np.uint64(start), i
+    return sign << _U63 | bits, i
+
+
+@kernel
+def _nearest(w, q, powers):
+    """Return the bits of the double nearest to w 10^q, for w > 0, or of NaN if it is not normal."""
+    if q < _LEAST_POWER or q > _LARGEST_POWER:
+        return _NAN
+    zeros = _leading_zeros(w)
+    w <<= np.uint64(zeros)
+    high, low = _product(w, powers[q - _LEAST_POWER, 0])
+    if high & _LOW_9 == _LOW_9:  # the rest of 5^q may carry
+        more, _ = _product(w, powers[q - _LEAST_POWER, 1])
+        low += more
+        if low < more:
+            high += _U1
+    upper = high >> _U63
+    mantissa = high >> (upper + _U9)  # 54 bits: one more than a double has
+    exponent = ((217706 * q) >> 16) + 1086 - zeros + np.int64(upper)
+    if exponent <= 0 or exponent >= 2046:
+        return _NAN
+    between = low <= _U1 and -4 <= q <= 23 and mantissa << (upper + _U9) == high
+    if between and mantissa & np.uint64(3) == _U1:  # two doubles, of which this takes the even
+        mantissa -= _U1
+    mantissa = (mantissa + (mantissa & _U1)) >> _U1
+    if mantissa >> np.uint64(53) != _U0:
+        mantissa >>= _U1
+        exponent += 1
+    return np.uint64(exponent) << _U52 | (mantissa & _LOW_52)
+
+
+@kernel
+def _product(a, b):
+    """a b as two words."""
+    a1, a0, b1, b0 = a >> _U32, a & _LOW_32, b >> _U32, b & _LOW_32
+    low = a0 * b0
+    middle = a1 * b0 + (low >> _U32)
+    other = a0 * b1 + (middle & _LOW_32)
+    return a1 * b1 + (middle >> _U32) + (other >> _U32), other << _U32 | (low & _LOW_32)
+
+
+@kernel
+def _leading_zeros(w):
+    zeros = 0
+    for step in (32, 16, 8, 4, 2, 1):
+        if w >> np.uint64(64 - step) == _U0:
+            w <<= np.uint64(step)
+            zeros += step
+    return zeros

@@ -1,0 +1,63 @@
+"""Damaged files are read or refused; and the watcher notices whatever else happens."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import fuzz
+import pytest
+
+BROKEN = """
+import os, sys
+from pathlib import Path
+import fuzz
+
+def load(content):
+    if b"x" in content and sys.argv[1] == "raise":
+        raise KeyError(content)
+    if b"x" in content and sys.argv[1] == "lines":
+        raise ValueError("a\\nb")
+    if b"x" in content and sys.argv[1] == "crash":
+        os.abort()
+    if b"x" in content and sys.argv[1] == "hang":
+        while True:
+            pass
+    if b"x" in content and sys.argv[1] == "memory":
+        bytearray(1 << 30)
+    if len(content) < 5:
+        raise ValueError("short")
+
+fuzz.CPU_SECONDS = 0.2
+target = fuzz.Target(load, ValueError, (b"hello, world", b"1 2 3 4 5"))
+read, refused, failed = fuzz.watch(target, 0, range(300), Path(sys.argv[2]))
+print(read, refused, len(failed))
+"""
+
+
+@pytest.mark.parametrize("name", ["svmlight", "model"])
+def test_damaged_files_are_read_or_refused(name, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", sys.stdin)  # put back what the target replaces
+    target = fuzz.TARGETS[name]()
+    runs = {"svmlight": 3000, "model": 300}[name]
+    read = sum(fuzz.is_read(target, fuzz.damaged(target, 1, number)) for number in range(runs))
+    assert 0 < read < runs // 2
+
+
+def test_inputs_are_the_same_for_the_same_numbers():
+    target = fuzz.Target(print, ValueError, (b"1 1:2 2:3\n", b"-1 4:5\n"))
+    inputs = [fuzz.damaged(target, 7, number) for number in range(500)]
+    assert inputs == [fuzz.damaged(target, 7, number) for number in range(500)]
+    assert len(set(inputs)) > 400
+
+
+@pytest.mark.parametrize("fault", ["raise", "lines", "crash", "hang", "memory"])
+def test_watcher_notices(tmp_path, fault):
+    command = [sys.executable, "-c", BROKEN, fault, str(tmp_path)]
+    folder = Path(fuzz.__file__).parent
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    read, refused, failed = map(int, done.stdout.splitlines()[-1].split())
+    saved = list(tmp_path.iterdir())
+    assert len(saved) == failed > 0
+    assert all(b"x" in path.read_bytes() for path in saved)
+    assert read > 0
+    assert refused > 0
