@@ -61,7 +61,7 @@ def prefetch(array: np.ndarray, i: int) -> None:
     """Ask the processor for the cache line of array[i] (inside kernels; in Python, do nothing)."""
 
 
-@overload(prefetch, jit_options=_OPTIONS)  # type: ignore[arg-type]
+@overload(prefetch, inline="always")
 def _prefetch(array, i):
     return lambda array, i: _prefetch_line(array, i)  # type: ignore[call-arg]
 
@@ -156,17 +156,17 @@ def _multiply_add_lanes(context, x, c, y):
     return x(x, types.float64, y), generate
 
 
-@overload(lanes, jit_options=_OPTIONS)  # type: ignore[arg-type]
+@overload(lanes, inline="always")
 def _lanes(array, k):
     return lambda array, k: _load_lanes(array, k)  # type: ignore[call-arg]
 
 
-@overload(put_lanes, jit_options=_OPTIONS)  # type: ignore[arg-type]
+@overload(put_lanes, inline="always")
 def _put_lanes(array, k, x):
     return lambda array, k, x: _store_lanes(array, k, x)  # type: ignore[call-arg]
 
 
-@overload(add_scaled, jit_options=_OPTIONS)  # type: ignore[arg-type]
+@overload(add_scaled, inline="always")
 def _add_scaled(x, c, y):
     return lambda x, c, y: _multiply_add_lanes(x, c, y)  # type: ignore[call-arg]
 

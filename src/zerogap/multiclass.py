@@ -127,8 +127,8 @@ class MulticlassProblem(Problem):
         the votes of class l for class k, summed over rows, must become a circulation, which
         balancing a matrix by a diagonal similarity finds (Osborne, 1960).
         """
-        p = np.maximum(self._votes(alpha), 0.0)
-        p /= p.sum(axis=1, keepdims=True)
+        p = self._votes(alpha)
+        _normalise(p)
         if self.fit_intercept:
             own = self.y[:, None] == np.arange(self.n_classes)
             others = np.where(own, 0.0, p)
@@ -241,6 +241,18 @@ def _add_rows(rows, c, u, padded, identity, start, stop):
         if c[i].any():
             padded[: c.shape[1]] = c[i]
             rows.add_outer(u, u, i, padded, identity)
+
+
+@kernel
+def _normalise(p):
+    """Move all rows of p into the simplex, as those that left it by rounding alone need"""
+    for i in range(len(p)):
+        total = 0.0
+        for k in range(p.shape[1]):
+            p[i, k] = max(p[i, k], 0.0)
+            total += p[i, k]
+        for k in range(p.shape[1]):
+            p[i, k] /= total
 
 
 @kernel

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp, inf, log
 
+import numpy as np
+
 from zerogap.losses import Loss
 
 
@@ -80,6 +82,10 @@ class MulticlassHinge(MulticlassLoss):
         for k in range(len(z)):
             if z[k] + (k != y) > z[best] + (best != y):
                 best = k
+        if p[best] == 1.0:  # decided, as most rows are in the end
+            for k in range(len(z)):
+                new[k] = p[k]
+            return
         top, scale = z[best] + (best != y), 1.0 / max(q, 1e-200)
         for k in range(len(z)):
             # a shift by the best score leaves the projection alone; what is far below it gets none
@@ -87,13 +93,15 @@ class MulticlassHinge(MulticlassLoss):
         new[best] = p[best]
         # Michelot's projection: give all classes an equal share of what is missing to one, drop
         # those that would be negative, and again
-        shift, count, kept = -inf, -1, 0
-        while kept != count:
-            count, kept, total = kept, 0, 0.0
+        shift, count = -inf, 0
+        for _ in range(len(z)):  # rounding might let a class come back, and go, for ever
+            kept, total = 0, 0.0
             for k in range(len(z)):
                 if new[k] > shift:
                     kept, total = kept + 1, total + new[k]
-            shift = (total - 1.0) / kept
+            if kept == count:
+                break
+            shift, count = (total - 1.0) / kept, kept
         for k in range(len(z)):
             new[k] = max(0.0, new[k] - shift)
 
@@ -148,6 +156,39 @@ class Softmax(MulticlassLoss):
         return total
 
     def block_step(self, p, z, y, q, new):
+        if not self.near_block_step(p, z, q, new):
+            self.sure_block_step(p, z, q, new)
+
+    def near_block_step(self, p, z, q, new):
+        """Newton's method on all log p_k and nu together, from p; false if it fails, as far away"""
+        if p.min() < 1e-100:
+            return False
+        logs = np.log(p)
+        best = p.argmax()
+        nu, largest = z[best] - logs[best], 1.0
+        for _ in range(20):
+            total, pull, slope = 0.0, 0.0, 0.0
+            for k in range(len(z)):
+                new[k] = exp(logs[k])
+                weight = new[k] / (1.0 + q * new[k])
+                total += new[k]
+                pull += weight * (z[k] + q * (p[k] - new[k]) - nu - logs[k])
+                slope += weight
+            if largest < 1e-8:  # the error is about its square
+                new /= total
+                return True
+            change, largest = (pull + total - 1.0) / slope, 0.0
+            nu += change
+            for k in range(len(z)):
+                move = (z[k] + q * (p[k] - new[k]) - nu - logs[k]) / (1.0 + q * new[k])
+                logs[k] += move
+                largest = max(largest, abs(move))
+            if not largest < 30.0:
+                break
+        return False
+
+    def sure_block_step(self, p, z, q, new):
+        """Newton's method on nu, with p_k(nu) found by another one"""
         # g(nu) = sum_k p_k(nu) - 1 falls and is convex: Newton from the left of the root climbs
         # to it.  At nu = max_k (c_k - q) one p_k is 1, so the root is not to the left of it.
         C = len(z)

@@ -110,13 +110,15 @@ class DenseRows(Rows):
 
     def add_outer(self, U, W, i, step, penalty):
         """U += x_i' step and W = penalty.to_primal(U), both listed as in `add_scores`"""
-        for j in range(self.X.shape[1]):
-            value = np.float64(self.X[i, j])
-            for c in range(0, len(step), LANES):
-                k = j * len(step) + c
-                put_lanes(U, k, add_scaled(lanes(U, k), value, lanes(step, c)))
+        for c in range(0, len(step), CLASSES):
+            a, b, d = lanes(step, c), lanes(step, c + LANES), lanes(step, c + 2 * LANES)
+            for j in range(self.X.shape[1]):
+                k, value = j * len(step) + c, np.float64(self.X[i, j])
+                put_lanes(U, k, add_scaled(lanes(U, k), value, a))
+                put_lanes(U, k + LANES, add_scaled(lanes(U, k + LANES), value, b))
+                put_lanes(U, k + 2 * LANES, add_scaled(lanes(U, k + 2 * LANES), value, d))
                 if penalty.convexity() < 1.0:  # else U and W are one array
-                    for m in range(k, k + LANES):
+                    for m in range(k, k + CLASSES):
                         W[m] = penalty.to_primal(U[m])
 
     def sqnorm(self, i):
@@ -203,13 +205,15 @@ class CSRRows(Rows):
 
     def add_outer(self, U, W, i, step, penalty):
         """U += x_i' step and W = penalty.to_primal(U), both listed as in `add_scores`"""
-        for m in range(self.indptr[i], self.indptr[i + 1]):
-            value = np.float64(self.data[m])
-            for c in range(0, len(step), LANES):
-                k = np.intp(self.indices[m]) * len(step) + c
-                put_lanes(U, k, add_scaled(lanes(U, k), value, lanes(step, c)))
+        for c in range(0, len(step), CLASSES):
+            a, b, d = lanes(step, c), lanes(step, c + LANES), lanes(step, c + 2 * LANES)
+            for m in range(self.indptr[i], self.indptr[i + 1]):
+                k, value = np.intp(self.indices[m]) * len(step) + c, np.float64(self.data[m])
+                put_lanes(U, k, add_scaled(lanes(U, k), value, a))
+                put_lanes(U, k + LANES, add_scaled(lanes(U, k + LANES), value, b))
+                put_lanes(U, k + 2 * LANES, add_scaled(lanes(U, k + 2 * LANES), value, d))
                 if penalty.convexity() < 1.0:  # else U and W are one array
-                    for j in range(k, k + LANES):
+                    for j in range(k, k + CLASSES):
                         W[j] = penalty.to_primal(U[j])
 
     def sqnorm(self, i):
@@ -255,13 +259,22 @@ def compact(rows: DenseRows | CSRRows) -> DenseRows | CSRRows:
     if np.count_nonzero(some) > 0.25 * some.size or d >= 2**31:
         return rows
     indptr = np.zeros(n + 1, dtype=np.int64)
-    for start, stop in rows.blocks():
-        indptr[start + 1 : stop + 1] = np.count_nonzero(rows.X[start:stop], axis=1)
+    for block in rows.blocks():
+        _count(rows, *block, indptr)
     np.cumsum(indptr, out=indptr)
     data, indices = np.empty(indptr[-1], rows.X.dtype), np.empty(indptr[-1], np.uint32)
     for start, stop in rows.blocks():
         _compress(rows, start, stop, indptr, data, indices)
     return CSRRows(data, indices, indptr, d)
+
+
+@kernel
+def _count(rows, start, stop, indptr):
+    for i in range(start, stop):
+        count = 0
+        for j in range(rows.X.shape[1]):
+            count += rows.X[i, j] != 0.0
+        indptr[i + 1] = count
 
 
 @kernel

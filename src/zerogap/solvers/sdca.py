@@ -8,7 +8,7 @@ regularized loss minimization", JMLR 14, 2013; its proximal form for the elastic
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,38 +25,41 @@ from zerogap.solvers.protocol import Answer, Solver, State
 _BUCKET = 8
 _AHEAD = 16  # rows between asking for one and using it
 _WORTH_COPYING = 16_000_000  # bytes: below, the data stay in cache whatever the order
-_PASSES = 10  # over the undecided rows, between two over all; 3 to 20 do as well
+_PASSES = 20  # over the undecided rows, between two over all; 10 to 40 do as well
 _EMPTY = np.empty(0)
 
 
 @kernel
-def _sdca_steps(problem, order, alpha, u, bias, rho, trace, age, weighted):
+def _sdca_steps(problem, rows, slots, order, moved, alpha, u, bias, rho, trace, age, weighted):
     """Maximise the dual over alpha_i alone, exactly, for each i in `order` (Procedure SDCA).
 
-    Keeps u = u(alpha) and bias = (b, mean(alpha)) with b = centre + rho mean(alpha).
+    Keeps u = u(alpha) and bias = (b, mean(alpha)) with b = centre + rho mean(alpha).  The rows may
+    be a copy of those to visit: that of i = order[k] is number slots[k].  moved[k] tells whether
+    alpha_i has changed.
     """
-    rows, loss, penalty = problem.rows, problem.loss, problem.penalty
+    loss, penalty = problem.loss, problem.penalty
     curvature = 1.0 / (problem.lam * penalty.convexity())
     averaging = len(trace) > 0
     last = len(order) - 1
     for k in range(len(order)):
         # Random order defeats the processor's own guesses; told ahead, it hides memory's latency
         soon = order[min(k + 2 * _AHEAD, last)]
-        rows.hint(soon)
+        rows.hint(slots[min(k + 2 * _AHEAD, last)])
         prefetch(alpha, soon)
         prefetch(problem.y, soon)
         prefetch(problem.share, soon)
         prefetch(problem.sqnorms, soon)
-        rows.fetch(order[min(k + _AHEAD, last)])
+        rows.fetch(slots[min(k + _AHEAD, last)])
 
         i = order[k]
         s = problem.share[i]
-        z = rows.dot(i, u, penalty) + bias[0]
+        z = rows.dot(slots[k], u, penalty) + bias[0]
         q = s * (problem.sqnorms[i] * curvature + rho)
         step = loss.dual_step(alpha[i], problem.y[i], z, q)
-        if step != 0.0:  # saves a quarter of a hinge epoch
+        moved[k] = step != 0.0
+        if moved[k]:  # saves a quarter of a hinge epoch
             alpha[i] += step
-            rows.add_to(u, i, s * step / problem.lam)
+            rows.add_to(u, slots[k], s * step / problem.lam)
             bias[1] += s * step
             bias[0] += rho * s * step
             if averaging:
@@ -65,12 +68,12 @@ def _sdca_steps(problem, order, alpha, u, bias, rho, trace, age, weighted):
 
 
 @kernel
-def _block_steps(problem, order, alpha, u, w, bias, rho, trace, age, weighted):
+def _block_steps(problem, rows, slots, order, moved, alpha, u, w, bias, rho, trace, age, weighted):
     """Maximise the dual over the vector alpha_i alone for each i in `order`, as `_sdca_steps`.
 
     u and w = to_primal(u), which are one array for L2, list the classes of feature after feature.
     """
-    rows, loss, penalty = problem.rows, problem.loss, problem.penalty
+    loss, penalty = problem.loss, problem.penalty
     curvature = 1.0 / (problem.lam * penalty.convexity())
     averaging = len(trace) > 0
     C, last = alpha.shape[1], len(order) - 1
@@ -78,22 +81,22 @@ def _block_steps(problem, order, alpha, u, w, bias, rho, trace, age, weighted):
     scores, step = np.empty(padded), np.zeros(padded)
     p, new = np.empty(C), np.empty(C)
     for k in range(len(order)):
-        rows.hint(order[min(k + 2 * _AHEAD, last)])
-        rows.fetch(order[min(k + _AHEAD, last)])
+        rows.hint(slots[min(k + 2 * _AHEAD, last)])
+        rows.fetch(slots[min(k + _AHEAD, last)])
 
         i = order[k]
         s, y = problem.share[i], problem.y[i]
         scores[:] = 0.0
-        rows.add_scores(scores, i, w)
+        rows.add_scores(scores, slots[k], w)
         for c in range(C):
             scores[c] += bias[0, c]
             p[c] = (c == y) - alpha[i, c]
         loss.block_step(p, scores[:C], y, s * (problem.sqnorms[i] * curvature + rho), new)
-        moved = False
+        moved[k] = False
         for c in range(C):
             change = p[c] - new[c]
             if change != 0.0:
-                moved = True
+                moved[k] = True
                 alpha[i, c] += change
                 bias[1, c] += s * change
                 bias[0, c] += rho * s * change
@@ -101,8 +104,8 @@ def _block_steps(problem, order, alpha, u, w, bias, rho, trace, age, weighted):
                     missed = age + k
                     trace[i, c] += change * (0.5 * missed * (missed + 1) if weighted else missed)
             step[c] = s * change / problem.lam
-        if moved:
-            rows.add_outer(u, w, i, step, penalty)
+        if moved[k]:
+            rows.add_outer(u, w, slots[k], step, penalty)
 
 
 @kernel
@@ -144,11 +147,14 @@ class SDCAState(State):
     order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # of this pass
     done: int = 0  # places of this order visited
     passes: int = 0  # since the last one over all rows
-    before: np.ndarray = field(default_factory=lambda: _EMPTY)  # alpha[order] as the pass began
+    moved: np.ndarray = field(default_factory=lambda: np.empty(0, np.bool_))  # in this pass
+    members: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # undecided places
+    chosen: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # members to visit
     trace: np.ndarray = field(default_factory=lambda: _EMPTY)
     drawn: np.ndarray = field(default_factory=lambda: _EMPTY)
     copied: bool = False
     stored: Problem | None = field(default=None, metadata={"saved": False})
+    near: Any = field(default=None, metadata={"saved": False})  # a copy of the members' rows
 
 
 @dataclass(frozen=True)
@@ -175,7 +181,7 @@ class SDCA(Solver):
         the processor's cache, for the memory of one copy.  "auto" does so for such data.  The copy
         changes the speed, never the bits of the result.
     shrink : bool
-        Whether, under "permutation", a pass over all rows is followed by up to 10 passes over those
+        Whether, under "permutation", a pass over all rows is followed by up to 20 passes over those
         rows only whose dual variables still move.  An epoch is always n_samples updates, so fewer
         epochs are needed.
 
@@ -254,8 +260,7 @@ class SDCA(Solver):
             if left and state.done == len(state.order):
                 self._begin_pass(n, state)
             part = min(left, len(state.order) - state.done)
-            order = state.order[state.done : state.done + part]
-            self._visit(problem, state, order, state.updates + count - left)
+            self._visit(problem, state, part, state.updates + count - left)
             state.done += part
             left -= part
             if not left:
@@ -267,23 +272,29 @@ class SDCA(Solver):
             state.bias[0] += state.rho * state.bias[1]
         return count
 
-    def _visit(self, problem: Problem, state: SDCAState, order: np.ndarray, updates: int) -> None:
-        """Make the updates of the places in `order`, after `updates` others."""
+    def _visit(self, problem: Problem, state: SDCAState, count: int, updates: int) -> None:
+        """Make the next `count` updates of this pass, after `updates` others."""
         begun = self.averaging and updates >= state.t0
         age = updates - state.t0 + 1
         trace = state.trace if begun else state.trace[:0].reshape(0, *state.alpha.shape[1:])
         averages = (trace, age, self.output == "weighted-average")
-        data = (problem, order, state.alpha, state.u)
-        bias = (state.bias, state.rho)
+        span = slice(state.done, state.done + count)
+        arrays, bias = (state.alpha, state.u), (state.bias, state.rho)
+        order, moved = state.order[span], state.moved[span]
+        rows, slots = problem.rows, order
+        if state.copied and count and len(state.chosen):
+            if state.near is None:
+                state.near = rows.take(state.members)
+            rows, slots = state.near, state.chosen[span]
         if isinstance(problem, MulticlassProblem):
             w = state.u if isinstance(problem.penalty, L2) else problem.to_weights(state.u)
-            _block_steps(*data, w, *bias, *averages)
+            _block_steps(problem, rows, slots, order, moved, *arrays, w, *bias, *averages)
             return
         first = self.start == "sgd" and updates < problem.shape[0]
         if first:
-            state.mass = _modified_sgd(*data, *bias, state.mass, *averages)
-        if not first or not len(order):  # no order: both are compiled before the clock starts
-            _sdca_steps(*data, *bias, *averages)
+            state.mass = _modified_sgd(problem, order, *arrays, *bias, state.mass, *averages)
+        if not first or not count:  # both are compiled before the clock starts
+            _sdca_steps(problem, rows, slots, order, moved, *arrays, *bias, *averages)
 
     def _begin_pass(self, n: int, state: SDCAState) -> None:
         """Choose the places to visit next: all, or those that moved when they were visited last.
@@ -291,17 +302,22 @@ class SDCA(Solver):
         A step of zero says that a row's dual variable is at a bound where it wants to stay.  Most
         such rows stay decided for good; those that do not are found by the next pass over all.
         """
-        if self.shrink and self.sampling == "permutation" and len(state.order):
-            axes = tuple(range(1, state.alpha.ndim))
-            moved = state.order[np.any(state.alpha[state.order] != state.before, axis=axes)]
-            worthwhile = 0 < len(moved) < 0.9 * n and state.passes < _PASSES
-            state.passes = state.passes + 1 if worthwhile else 0
-            state.order = state.rng.permutation(moved) if worthwhile else self._order(n, state)
+        shrink = self.shrink and self.sampling == "permutation"
+        if shrink and state.passes < _PASSES and 0 < state.moved.sum() < 0.5 * n:
+            state.passes += 1
+            if not len(state.chosen):
+                state.members = state.order[state.moved]
+                state.chosen = np.arange(len(state.members))
+            else:
+                state.chosen = np.sort(state.chosen[state.moved])
+            size = _BUCKET if len(state.layout) else 1
+            state.chosen = state.chosen[_shuffled(state.rng, len(state.chosen), size)]
+            state.order = state.members[state.chosen]
         else:
+            state.passes, state.near = 0, None
+            state.members = state.chosen = state.chosen[:0]
             state.order = self._order(n, state)
-        if self.shrink and self.sampling == "permutation":
-            state.before = state.alpha[state.order]
-        state.done = 0
+        state.done, state.moved = 0, np.zeros(len(state.order), np.bool_)
 
     def prepare(self, problem: Problem, state: SDCAState) -> None:
         """Copy the data into the order of the layout."""
@@ -320,11 +336,8 @@ class SDCA(Solver):
             return state.order
         if not len(state.layout):
             return state.rng.permutation(n)
-        buckets = np.arange(0, n, _BUCKET)
-        if self.sampling == "permutation":
-            buckets = state.rng.permutation(buckets)
-        order = (buckets[:, None] + np.arange(_BUCKET)).ravel()
-        order = order[order < n]
+        cyclic = self.sampling == "cyclic"
+        order = np.arange(n) if cyclic else _shuffled(state.rng, n, _BUCKET)
         return order if state.copied else state.layout[order]
 
     def _shuffles(self, problem: Problem) -> bool:
@@ -344,3 +357,10 @@ class SDCA(Solver):
             self._require(l2, "start='sgd' is defined for the L2 penalty only, use l1_ratio=0")
             scalar = problem.loss.task != "multiclass"
             self._require(scalar, "start='sgd' is not defined for multiclass losses")
+
+
+def _shuffled(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
+    """Return 0 ... n - 1 in random order, but for buckets of neighbours that stay together."""
+    buckets = size * rng.permutation(-(-n // size))
+    order = (buckets[:, None] + np.arange(size)).ravel()
+    return order[order < n]
