@@ -2,12 +2,14 @@
 
     ZEROGAP_DATA=... python benchmarks/mnist.py
 
-All 60 000 training digits, pixels in [0, 1], no intercept.  A peer is swept over its tolerance and
-credited with its fastest run whose objective is within 1e-3 of our certified lower bound.
+All 60 000 training digits, pixels in [0, 1], dense float32, no intercept.  Ours runs until a gap of
+1e-3 is certified; the time is that of `Problem` and `solve` together.  A peer is swept over its
+tolerance; its objective is compared with our certified lower bound.
 """
 
 from __future__ import annotations
 
+import functools
 import gzip
 import os
 import time
@@ -21,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import zerogap as zg
+from zerogap.comparison.contestants import short_name
 
 
 def images(path: Path) -> np.ndarray:
@@ -47,13 +50,18 @@ def peers(loss: str, lam: float, n: int) -> list[tuple[str, Any]]:
         common = {"C": C, "fit_intercept": False, "max_iter": 2000}
         return [
             (f"LogisticRegression {tol:g}", LogisticRegression(tol=tol, **common))
-            for tol in (1e-2, 1e-3, 1e-4)
+            for tol in (1e-3, 1e-4, 5e-5)
         ]
     common = {"C": C, "fit_intercept": False, "multi_class": "crammer_singer", "random_state": 0}
     return [
         (f"LIBLINEAR -s 4 {tol:g}", LinearSVC(tol=tol, max_iter=1000, **common))
-        for tol in (1e-1, 1e-2)
+        for tol in (1e-1, 5e-2, 2e-2)
     ]
+
+
+def fit(X: np.ndarray, y: np.ndarray, loss: str, lam: float, solver: Any) -> Any:
+    problem = zg.Problem(X, y, loss, lam)
+    return zg.solve(problem, solver, tol=1e-3, max_epochs=2000, max_seconds=120, random_state=0)
 
 
 def main() -> None:
@@ -72,19 +80,15 @@ def main() -> None:
         for lam in (1e-3, 1e-4):
             problem = zg.Problem(X, y, loss, lam)
             bound = -np.inf
-            solvers = [zg.SDCA(), zg.BCFW()] if loss == "multiclass-hinge" else [zg.SDCA()]
-            for solver in solvers:
+            bcfw = [zg.BCFW(), zg.BCFW(sampling="gap")]
+            for solver in [zg.SDCA(), *(bcfw if loss == "multiclass-hinge" else [])]:
                 zg.solve(problem, solver, tol=1.0, random_state=0)  # compile
-                seconds, run = timed(
-                    lambda s=solver, p=problem: zg.solve(
-                        p, s, tol=1e-3, max_epochs=300, random_state=0
-                    )
-                )
+                seconds, run = timed(functools.partial(fit, X, y, loss, lam, solver))
                 bound = max(bound, run.certificate.dual)
                 error = np.mean((test_X @ run.w.T).argmax(axis=1) != test_y)
                 above = run.certificate.primal / bound - 1
                 row = f"{seconds:.1f} | {run.certificate.epochs:g} | {above:.1e} | {error:.2%}"
-                print(f"| {loss} | {lam:g} | {type(solver).__name__} | {row} |", flush=True)
+                print(f"| {loss} | {lam:g} | {short_name(solver)} | {row} |", flush=True)
             for name, model in peers(loss, lam, len(y)):
                 seconds, model = timed(lambda m=model: m.fit(X, y))
                 above = problem.primal(model.coef_) / bound - 1

@@ -4,6 +4,8 @@ import doctest
 import importlib
 import inspect
 import re
+import runpy
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -65,3 +67,14 @@ def test_simulated_data():
     assert agreement == pytest.approx(expected, abs=0.03)
     noiseless = zerogap.datasets.make_simulated(200, noise=0.0, random_state=0)
     assert np.all(np.sign(noiseless.X @ noiseless.beta) == noiseless.y)
+
+
+def test_examples_run(tmp_path, monkeypatch, capsys):
+    runpy.run_path(str(ROOT / "examples" / "pipelines.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert len(lines) == 12
+    assert all(float(line.split()[-1]) <= 1e-4 for line in lines)
+    picture = tmp_path / "convergence.png"
+    monkeypatch.setattr(sys, "argv", ["convergence.py", "--out", str(picture)])
+    runpy.run_path(str(ROOT / "examples" / "convergence.py"), run_name="__main__")
+    assert picture.stat().st_size > 10_000

@@ -79,7 +79,7 @@ def compare(
     >>> problem = zg.Problem(X, y, "smooth-hinge", lam=0.01)
     >>> outcome = zg.compare(problem, ["sdca", zg.GD()], max_epochs=50, seeds=[0, 1])
     >>> [(line.name, line.reached) for line in outcome.summary()]
-    [('SDCA', 2), ('GD', 2)]
+    [('SDCA', 2), ('GD', 0)]
     """
     field = _field(problem, solvers)
     if not len(seeds):
@@ -164,7 +164,13 @@ def _test_metric(problem: Problem, X: Any, y: Any) -> tuple[dict[str, Any], str]
     if X.ndim != 2 or X.shape[1] != problem.shape[1]:
         raise ValueError(f"X_test must have {problem.shape[1]} columns, got shape {X.shape}")
     task = problem.loss.task
-    y = check_targets(y, X.shape[0], problem.loss)
+    error = error_rate(X, check_targets(y, X.shape[0], problem.loss), task)
+    name = "mean absolute error" if task == "regression" else "misclassified rows"
+    return {"test_error": error}, name
+
+
+def error_rate(X: Any, y: np.ndarray, task: str) -> Callable[[np.ndarray, Any], float]:
+    """Return the function (w, b) -> share of misclassified rows, or mean absolute error."""
 
     def error(w: np.ndarray, b: Any) -> float:
         z = X @ w.T + b
@@ -173,5 +179,4 @@ def _test_metric(problem: Problem, X: Any, y: Any) -> tuple[dict[str, Any], str]
         predicted = z.argmax(axis=1) if task == "multiclass" else np.where(z > 0, 1.0, -1.0)
         return float(np.mean(predicted != y))
 
-    name = "mean absolute error" if task == "regression" else "misclassified rows"
-    return {"test_error": error}, name
+    return error

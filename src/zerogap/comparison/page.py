@@ -25,11 +25,6 @@ X_AXES = {
 
 def render(comparison: Comparison) -> str:
     """Return the page."""
-    from jinja2 import Environment
-    from plotly.offline import get_plotlyjs
-
-    source = files("zerogap.comparison").joinpath("page.html.j2").read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     solvers = [_solver(comparison, k, name) for k, name in enumerate(comparison.names)]
     data = {
         "x": X_AXES,
@@ -38,7 +33,8 @@ def render(comparison: Comparison) -> str:
         "target": _target(comparison),
         "percent": comparison.is_share,
     }
-    return environment.from_string(source).render(
+    return fill(
+        resource("page.html.j2"),
         comparison=comparison,
         percent=percent,
         lines=comparison.summary(),
@@ -46,10 +42,29 @@ def render(comparison: Comparison) -> str:
         x_axes=X_AXES,
         measures=data["y"],
         facts=_facts(comparison),
-        environment=_environment(),
-        data=json.dumps(_finite(data), separators=(",", ":")).replace("<", "\\u003c"),
-        plotly=get_plotlyjs(),
+        environment=environment(),
+        data=script_json(data),
     )
+
+
+def fill(template: str, **values: Any) -> str:
+    """Return a page that is whole in itself: values, style sheet and scripts are put in."""
+    from jinja2 import Environment, PackageLoader
+    from plotly.offline import get_plotlyjs
+
+    pages = Environment(
+        loader=PackageLoader("zerogap.comparison", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    parts = {"css": resource("base.css"), "plots": resource("plots.js"), "plotly": get_plotlyjs()}
+    return pages.from_string(template).render(**parts, **values)
+
+
+def resource(name: str, package: str = "zerogap.comparison") -> str:
+    """Return the text of a file that belongs to a package."""
+    return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 def _measures(comparison: Comparison) -> dict[str, dict[str, str]]:
@@ -74,7 +89,7 @@ def _solver(comparison: Comparison, k: int, name: str) -> dict[str, Any]:
     y = {column: comparison.curve(name, "epoch", column)[1:] for column in _measures(comparison)}
     # black is drawn in the colour of the text, which is light on a dark page
     colour = "" if look.colour == BLACK else look.colour
-    dashes = [3 * length for length in look.dashes]
+    dashes = list(look.dashes)
     return {"name": name, "colour": colour, "dashes": dashes, "symbol": look.symbol, "x": x, "y": y}
 
 
@@ -101,18 +116,26 @@ def _facts(comparison: Comparison) -> dict[str, str]:
     }
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Return the versions and the machine that numbers were computed with."""
     packages = {name: version(name) for name in ("zerogap", "numpy", "scipy", "numba")}
     system = f"{platform.system()} {platform.machine()}"
     cpus = str(os.cpu_count())
     return {**packages, "Python": platform.python_version(), "system": system, "CPUs": cpus}
 
 
+def script_json(data: Any) -> str:
+    """Return data as JSON for a script element of a page: nothing in it can end the element."""
+    return json.dumps(_finite(data), separators=(",", ":")).replace("<", "\\u003c")
+
+
 def _finite(value: Any) -> Any:
     """Return arrays as lists of numbers of seven digits, without what JSON cannot hold."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | list | tuple):
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     if isinstance(value, float):
         return float(f"{value:.7g}") if math.isfinite(value) else None
