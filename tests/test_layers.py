@@ -25,6 +25,7 @@ LAYERS = [
     ["datasets"],
     ["model_io"],
     ["practical", "comparison", "sweeps"],
+    ["lab"],
     ["cli"],
 ]
 LATER = {("losses", "multiclass_losses"), ("problem", "multiclass")}  # inside functions

@@ -41,7 +41,17 @@ def make_app() -> Any:
     """Return the typer application."""
     import typer
 
-    from zerogap.cli import bounds, certify, compare, data, practical, predict, sweep, train
+    from zerogap.cli import (
+        bounds,
+        certify,
+        compare,
+        data,
+        practical,
+        predict,
+        reproduce,
+        sweep,
+        train,
+    )
 
     app = typer.Typer(
         help="Linear models trained to a proved distance from the optimum.",
@@ -67,6 +77,7 @@ def make_app() -> Any:
         if context.invoked_subcommand is None:
             typer.echo(context.get_help())
 
-    for command in (train, predict, certify, compare, sweep, bounds, data, practical):
+    commands = (train, predict, certify, compare, sweep, bounds, reproduce, data, practical)
+    for command in commands:
         command.register(app)
     return app

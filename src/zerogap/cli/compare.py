@@ -75,6 +75,14 @@ def register(app: Any) -> None:
         out: Annotated[
             Path, typer.Option(metavar="FOLDER", help="Folder for pictures, page and records.")
         ] = Path("zerogap-compare"),
+        config: Annotated[
+            Path | None,
+            typer.Option(
+                metavar="TOML",
+                help="File that declares an experiment on your own data: several problems, "
+                "figures and verdicts.  All options but --out and --json are then in the file.",
+            ),
+        ] = None,
         json: JsonOption = False,
     ) -> None:
         """Race solvers on one problem, with a certificate for every epoch of each.
@@ -82,6 +90,11 @@ def register(app: Any) -> None:
         Shows a live table, then writes curves.png, curves.svg, compare.html and records.csv.
         Ctrl-C keeps the curves so far.
         """
+        if config is not None:
+            if data is not None:
+                stop("compare", "name the data in the file of --config, not beside it", USAGE)
+            _run_config(config, out, json)
+            return
         with failures("compare"):
             _check_packages()
             if data is None and test is not None:
@@ -109,6 +122,22 @@ def register(app: Any) -> None:
             stop("compare", "interrupted; kept are the runs so far", NOT_REACHED)
         if not any(line.reached for line in outcome.summary()):
             stop("compare", f"no solver reached a gap of {tol:g}: raise --epochs", NOT_REACHED)
+
+
+def _run_config(config: Path, out: Path, json: bool) -> None:
+    """Run the experiment that a file declares, and write its report."""
+    from zerogap.cli.reproduce import check_packages, show_report
+    from zerogap.cli.tally import TallyBoard
+
+    with failures("compare"):
+        check_packages()
+        from zerogap.lab.config import read_config
+        from zerogap.lab.study import study
+
+        chapter = read_config(config)
+        with TallyBoard() as board:
+            found = study([chapter], out, title=chapter.title, on_progress=board.show)
+    show_report("compare", *found, json)
 
 
 def _check_packages() -> None:

@@ -1,0 +1,60 @@
+"""Progress of the lab: a live bar on a terminal, a line now and then elsewhere."""
+
+import sys
+import time
+from typing import Any, Self
+
+_PAUSE = 10.0  # seconds between plain lines
+
+
+class TallyBoard:
+    """Follow the lab's runs on standard error."""
+
+    def __init__(self) -> None:
+        self.bar: Any = None
+        self.task: Any = None
+        self.began = time.monotonic()
+        self.shown = -_PAUSE
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn
+
+            self.bar = Progress(
+                BarColumn(bar_width=30),
+                TextColumn("{task.description}", markup=False),
+                console=Console(stderr=True),
+                auto_refresh=False,  # nothing happens in the background while a run is timed
+                transient=True,
+            )
+            self.task = self.bar.add_task("starting", total=None)
+            self.bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def show(self, tally: Any) -> None:
+        """Show how far the work is."""
+        now = time.monotonic() - self.began
+        text = self._text(tally, now)
+        if self.bar is not None:
+            self.bar.update(self.task, completed=tally.done, total=tally.total, description=text)
+            self.bar.refresh()
+        elif now - self.shown >= _PAUSE or tally.done in (0, tally.total):
+            self.shown = now
+            print(text, file=sys.stderr, flush=True)
+
+    def _text(self, tally: Any, now: float) -> str:
+        if not tally.done:
+            kept = f", {tally.kept} kept from before" if tally.kept else ""
+            return f"{tally.total} runs to do{kept}"
+        left = f"about {_time(tally.left)} left" if tally.done < tally.total else _time(now)
+        rate = f"{tally.done / now:.3g}/s" if now > 0 else ""
+        return f"run {tally.done} of {tally.total}  {tally.experiment}  {rate}  {left}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,222 @@
+"""From experiments to tidy tables: each cell once, in parallel, kept for the next time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from zerogap.comparison.page import environment
+from zerogap.lab import tables
+from zerogap.lab.data import digest, missing
+from zerogap.lab.experiment import Cell, Experiment
+from zerogap.lab.workers import Done, work
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that could not be run."""
+
+    experiment: str
+    cell: Cell
+    error: str
+
+    def __str__(self) -> str:
+        labels = ", ".join(f"{name} {value}" for name, value in self.cell.labels.items())
+        return f"{self.experiment} ({labels}): {self.error}"
+
+
+@dataclass
+class Tally:
+    """How far the work is: cells done and to do by experiment, and the seconds they took."""
+
+    jobs: int
+    waiting: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    total: int = 0
+    done: int = 0
+    kept: int = 0  # found from an earlier run
+    experiment: str = ""
+
+    def count(self, experiment: str, seconds: float) -> None:
+        """Count a cell as done."""
+        self.experiment = experiment
+        self.done += 1
+        self.waiting[experiment] -= 1
+        self.seconds.setdefault(experiment, []).append(seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds left, if the cells of an experiment take about as long as its first ones."""
+        every = [second for found in self.seconds.values() for second in found]
+        usual = sum(every) / max(len(every), 1)
+        means = {name: sum(found) / len(found) for name, found in self.seconds.items()}
+        total = sum(count * means.get(name, usual) for name, count in self.waiting.items())
+        return total / max(self.jobs, 1)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What `run` returns.
+
+    Attributes
+    ----------
+    tables : dict of DataFrame
+        The tidy table of each experiment that has one.
+    facts : dict
+        For each table, what its file's metadata hold: environment, seeds, digests of the data.
+    failures : list of Failure
+        Cells that could not be run.
+    missing : dict of str
+        Data sets that could not be had, and why.
+    unfinished : dict of int
+        Cells that a table lacks, by experiment.
+    interrupted : bool
+        Whether Ctrl-C ended it; a second call goes on from there.
+    """
+
+    tables: dict[str, Any]
+    facts: dict[str, dict[str, Any]]
+    failures: list[Failure]
+    missing: dict[str, str]
+    unfinished: dict[str, int]
+    interrupted: bool = False
+
+
+def run(
+    experiments: Sequence[Experiment],
+    out: str | Path,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    on_progress: Callable[[Tally], Any] | None = None,
+) -> Outcome:
+    """Run experiments and write a tidy table for each; what was computed before is not again.
+
+    Parameters
+    ----------
+    experiments : sequence of Experiment
+        What to run.
+    out : path
+        Folder: ``tables/ID.parquet`` and ``.csv``, and ``cells/`` with the rows of every cell.
+    folder : path, optional
+        Folder of the data files, see `zerogap.datasets.load`.
+    jobs : int, optional
+        Processes; by default one per CPU.  Cells whose subject is time run alone, after the rest.
+        0 runs all in this process.
+    on_progress : callable, optional
+        Called with a `Tally` at the beginning and after every cell.
+    """
+    out, place = Path(out), None if folder is None else str(folder)
+    jobs = (os.cpu_count() or 1) if jobs is None else jobs
+    lacking = _missing(experiments, place)
+    plan = _Plan(experiments, out / "cells", place, lacking)
+    tally = Tally(jobs, plan.counts(), total=len(plan.todo), kept=plan.kept)
+    failures, interrupted = [], False
+    try:
+        if on_progress is not None:
+            on_progress(tally)
+        for experiment, path, done in plan.work(jobs, place):
+            tally.count(experiment, done.seconds)
+            if done.rows is None:
+                failures.append(Failure(experiment, done.cell, done.error))
+            else:
+                tables.save_rows(done.rows, path)
+            if on_progress is not None:
+                on_progress(tally)
+    except KeyboardInterrupt:
+        interrupted = True
+    return _collect(plan, experiments, out / "tables", (failures, lacking, interrupted))
+
+
+class _Plan:
+    """Which cells there are, which are known already, and in which order to run the rest."""
+
+    def __init__(
+        self,
+        experiments: Sequence[Experiment],
+        cells: Path,
+        folder: str | None,
+        lacking: dict[str, str],
+    ) -> None:
+        self.paths: dict[str, list[tuple[Cell, Path]]] = {}
+        self.todo: dict[Path, tuple[str, Cell]] = {}
+        self.digests: dict[str, str] = {}
+        self.kept = 0
+        for experiment in experiments:
+            found = self.paths[experiment.id] = []
+            for cell in experiment.cells():
+                name = cell.data.name
+                if name in lacking:
+                    continue
+                if name not in self.digests:
+                    self.digests[name] = digest(cell.data)
+                key = cell.digest(self.digests[name])
+                path = cells / key[:2] / f"{key}.parquet"
+                found.append((cell, path))
+                if tables.load_rows(path) is None:
+                    self.todo.setdefault(path, (experiment.id, cell))
+                else:
+                    self.kept += 1
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of cells to run, by experiment."""
+        names = [experiment for experiment, _ in self.todo.values()]
+        return {name: names.count(name) for name in dict.fromkeys(names)}
+
+    def work(self, jobs: int, folder: str | None) -> Iterator[tuple[str, Path, Done]]:
+        """Run the cells, those that share rows one after the other, the timed ones last, alone."""
+        order = list(self.counts())
+        names = {id(cell): (name, path) for path, (name, cell) in self.todo.items()}
+
+        def place(cell: Cell) -> tuple[Any, ...]:
+            seed = cell.seed if cell.data.seed is None else 0
+            return order.index(names[id(cell)][0]), repr(cell.data), seed
+
+        cells = sorted((cell for _, cell in self.todo.values()), key=place)
+        where = {cell.as_json(): names[id(cell)] for cell in cells}
+        for timed, processes in ((False, jobs), (True, min(jobs, 1))):
+            chosen = [cell for cell in cells if cell.timed is timed]
+            for done in work(chosen, processes, folder):
+                yield *where[done.cell.as_json()], done
+
+
+def _missing(experiments: Sequence[Experiment], folder: str | None) -> dict[str, str]:
+    every = {data.name: data for experiment in experiments for data in experiment.data}
+    reasons = {name: missing(data, folder) for name, data in every.items()}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def _collect(
+    plan: _Plan,
+    experiments: Sequence[Experiment],
+    folder: Path,
+    rest: tuple[list[Failure], dict[str, str], bool],
+) -> Outcome:
+    """Write the tables of what there is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Any] = {}
+    facts: dict[str, dict[str, Any]] = {}
+    unfinished: dict[str, int] = {}
+    for experiment in experiments:
+        cells = [(cell, tables.load_rows(path)) for cell, path in plan.paths[experiment.id]]
+        whole = [(cell, rows) for cell, rows in cells if rows is not None]
+        short = len(experiment.cells()) - len(whole)
+        if short:
+            unfinished[experiment.id] = short
+        if not any(rows for _, rows in whole):
+            continue
+        names = dict.fromkeys(cell.data.name for cell, _ in whole)
+        facts[experiment.id] = {
+            "experiment": experiment.id,
+            "environment": environment(),
+            "seeds": sorted({cell.seed for cell, _ in whole}),
+            "data": {name: plan.digests[name] for name in names if name},
+            "cells": len(whole),
+        }
+        found[experiment.id] = table = tables.tidy(whole)
+        tables.write(table, folder / f"{experiment.id}.parquet", facts[experiment.id])
+    failures, lacking, interrupted = rest
+    return Outcome(found, facts, failures, lacking, unfinished, interrupted)
