@@ -33,7 +33,7 @@ Y2 = np.where(X[:, 0] + 0.5 * rng.standard_normal(120) > 0.2, 1, 0)
 Y3 = np.argmax(X[:, :3] + 0.5 * rng.standard_normal((120, 3)), axis=1)
 YR = X @ [1.0, -2.0, 0.0, 3.0] + rng.standard_normal(120)
 NAMES = np.array(["ant", "bee", "cicada"])
-SAMPLES = Path(__file__).parent / "data"
+SAMPLES = Path(__file__).parent / "samples"
 
 MODELS = [
     (zg.LinearClassifier(random_state=0), Y2),
