@@ -114,8 +114,10 @@ def show_report(command: str, report: Any, paths: dict[str, Path], json: bool) -
     for failure in outcome.failures[:5]:
         note(command, f"failed: {failure}")
     problems = [problem for section in report.sections for problem in section.problems]
+    if not outcome.tables and outcome.interrupted:
+        stop(command, "interrupted", INTERRUPTED)
     if not outcome.tables:
-        stop(command, "nothing could be run", INTERRUPTED if outcome.interrupted else FAILURE)
+        stop(command, "nothing could be run", FAILURE)
     if outcome.failures:
         stop(command, f"{len(outcome.failures)} runs failed", FAILURE)
     if outcome.interrupted:

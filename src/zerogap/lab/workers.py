@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator
@@ -78,7 +79,7 @@ class _Worker:
         self.cell: Cell | None = None
         self.began = 0.0
         self.alive = True
-        with _one_thread():
+        with _one_thread(), _deaf():
             self.process = context.Process(target=_serve, args=(other, folder), daemon=True)
             self.process.start()
         other.close()
@@ -110,10 +111,22 @@ class _Worker:
 
 def _serve(pipe: Connection, folder: str | None) -> None:
     """Run cells until the other end is closed; Ctrl-C is for the parent, which ends this."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(EOFError, OSError):
         while True:
             pipe.send(run_cell(pipe.recv(), folder))
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Let a process that starts now ignore Ctrl-C, from its first instant on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

@@ -70,9 +70,21 @@ def with_shares(table: Any) -> Any:
 
 
 def first_below(table: Any, target: float, column: str) -> Any:
-    """Return by seed the first value of `column` at which the objective is at most the target."""
-    reached = begun(table[table["primal"] <= target])
-    return reached.groupby("seed")[column].min()
+    """Return by seed the value of `column` at which the objective first falls to the target.
+
+    Between two records it is interpolated, because records are far apart; runs that never get
+    there are left out.
+    """
+    import pandas as pd
+
+    found = {}
+    for seed, run in table.sort_values("updates").groupby("seed"):
+        primal, place = run["primal"].to_numpy(), run[column].to_numpy(np.float64)
+        at = int(np.argmax(primal <= target))
+        if primal[at] <= target:
+            pair = slice(max(at - 1, 0), at + 1)
+            found[seed] = np.interp(-target, -primal[pair], place[pair])
+    return pd.Series(found, dtype=np.float64)
 
 
 def ratio(values: Any, what: str) -> Interval:
