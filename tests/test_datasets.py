@@ -507,8 +507,8 @@ def zipped(name, content):
 @pytest.mark.parametrize(
     ("page", "name"),
     [
-        (gzip.compress(CONTENT, 1), "table.data.gz"),
-        (gzip.compress(CONTENT, 9), "table.data.gz"),  # another wrapping of the same data
+        (gzip.compress(CONTENT, 1, mtime=0), "table.data.gz"),
+        (gzip.compress(CONTENT, 9, mtime=0), "table.data.gz"),  # another wrapping of the same data
         (bz2.compress(CONTENT), "table.data.gz"),
         (CONTENT, "table.data"),
         (zipped("table.data", CONTENT), "table.data"),
@@ -625,7 +625,7 @@ def test_places(monkeypatch, tmp_path, cache):
     assert files.find(file) == cache / "small/table.data.gz"
 
 
-@pytest.mark.parametrize("packed", [gzip.compress(CONTENT), bz2.compress(CONTENT)])
+@pytest.mark.parametrize("packed", [gzip.compress(CONTENT, mtime=0), bz2.compress(CONTENT)])
 def test_damaged_files(packed, tmp_path):
     file = data_file()
     place = tmp_path / file.name

@@ -123,7 +123,7 @@ def show_report(command: str, report: Any, paths: dict[str, Path], json: bool) -
     if outcome.interrupted:
         stop(command, "interrupted; the same command goes on from here", NOT_REACHED)
     if outcome.missing:
-        stop(command, f"{len(outcome.missing)} data sets are missing", NOT_REACHED)
+        stop(command, f"data sets missing: {', '.join(outcome.missing)}", NOT_REACHED)
     if problems:
         stop(command, f"{len(problems)} parts of the report failed: {problems[0]}", FAILURE)
 

@@ -113,7 +113,7 @@ def run(
     jobs = (os.cpu_count() or 1) if jobs is None else jobs
     lacking = _missing(experiments, place)
     plan = _Plan(experiments, out / "cells", place, lacking)
-    tally = Tally(jobs, plan.counts(), total=len(plan.todo), kept=plan.kept)
+    tally = Tally(jobs, plan.counts(), total=len(plan.todo), kept=len(plan.rows))
     failures, interrupted = [], False
     try:
         if on_progress is not None:
@@ -124,6 +124,7 @@ def run(
                 failures.append(Failure(experiment, done.cell, done.error))
             else:
                 tables.save_rows(done.rows, path)
+                plan.rows[path] = tables.load_rows(path) or []  # the same as the next time
             if on_progress is not None:
                 on_progress(tally)
     except KeyboardInterrupt:
@@ -144,7 +145,7 @@ class _Plan:
         self.paths: dict[str, list[tuple[Cell, Path]]] = {}
         self.todo: dict[Path, tuple[str, Cell]] = {}
         self.digests: dict[str, str] = {}
-        self.kept = 0
+        self.rows: dict[Path, list[dict[str, Any]]] = {}  # of cells that are done
         for experiment in experiments:
             found = self.paths[experiment.id] = []
             for cell in experiment.cells():
@@ -156,10 +157,13 @@ class _Plan:
                 key = cell.digest(self.digests[name])
                 path = cells / key[:2] / f"{key}.parquet"
                 found.append((cell, path))
-                if tables.load_rows(path) is None:
-                    self.todo.setdefault(path, (experiment.id, cell))
+                if path in self.rows or path in self.todo:
+                    continue  # another experiment has the same cell
+                rows = tables.load_rows(path)
+                if rows is None:
+                    self.todo[path] = experiment.id, cell
                 else:
-                    self.kept += 1
+                    self.rows[path] = rows
 
     def counts(self) -> dict[str, int]:
         """Return the number of cells to run, by experiment."""
@@ -201,8 +205,8 @@ def _collect(
     facts: dict[str, dict[str, Any]] = {}
     unfinished: dict[str, int] = {}
     for experiment in experiments:
-        cells = [(cell, tables.load_rows(path)) for cell, path in plan.paths[experiment.id]]
-        whole = [(cell, rows) for cell, rows in cells if rows is not None]
+        cells = plan.paths[experiment.id]
+        whole = [(cell, plan.rows[path]) for cell, path in cells if path in plan.rows]
         short = len(experiment.cells()) - len(whole)
         if short:
             unfinished[experiment.id] = short

@@ -91,6 +91,6 @@ def load_rows(path: Path) -> list[dict[str, Any]] | None:
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_table(path).to_pylist()
+        return pq.read_table(path, use_threads=False).to_pylist()
     except (OSError, pa.ArrowInvalid):
         return None
