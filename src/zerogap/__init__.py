@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from zerogap import bounds, datasets, losses, readers, solvers, transforms
+    from zerogap import bounds, datasets, lab, losses, readers, solvers, transforms
     from zerogap.audit import Audit, certify
     from zerogap.certificate import Certificate
     from zerogap.comparison import Comparison, compare
@@ -85,7 +85,7 @@ _MODULES = {
     "Sweep": "sweeps",
     "sweep": "sweeps",
 }
-_SUBMODULES = ("bounds", "datasets", "losses", "readers", "solvers", "transforms")
+_SUBMODULES = ("bounds", "datasets", "lab", "losses", "readers", "solvers", "transforms")
 
 __all__ = [
     "ASDCA",
@@ -123,6 +123,7 @@ __all__ = [
     "certify",
     "compare",
     "datasets",
+    "lab",
     "load",
     "losses",
     "path",

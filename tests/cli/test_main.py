@@ -11,7 +11,17 @@ import zerogap as zg
 from zerogap import cli
 from zerogap.cli.output import as_json, one_line
 
-COMMANDS = ["train", "predict", "certify", "compare", "sweep", "bounds", "data", "practical"]
+COMMANDS = [
+    "train",
+    "predict",
+    "certify",
+    "compare",
+    "sweep",
+    "bounds",
+    "reproduce",
+    "data",
+    "practical",
+]
 HEAVY = "{'numpy', 'scipy', 'numba', 'sklearn', 'pyarrow', 'pandas', 'matplotlib', 'plotly'}"
 
 

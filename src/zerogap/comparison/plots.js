@@ -46,7 +46,7 @@ function baseLayout(xTitle, yTitle, xScale, yScale) {
   const ink = css("--ink"), line = css("--line");
   const axis = (title, type) => ({
     title: {text: title, font: {size: 14}}, type, gridcolor: line, linecolor: line, zeroline: false, automargin: true,
-    tickfont: {size: type === "log" ? 11 : 13}, exponentformat: "power", dtick: type === "log" ? 1 : null,
+    tickfont: {size: type === "log" ? 11 : 13}, exponentformat: "power", minexponent: 5, dtick: type === "log" ? 1 : null,
   });
   return {
     paper_bgcolor: "transparent", plot_bgcolor: "transparent", font: {color: ink, family: "system-ui, -apple-system, Segoe UI, Roboto, sans-serif", size: 13},

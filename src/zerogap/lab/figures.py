@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from zerogap.comparison.page import X_AXES
-from zerogap.lab.images import pixels as pixels  # chapters find it beside `Gallery`, too
 from zerogap.lab.images import png
 from zerogap.lab.looks import Look, looks
 from zerogap.lab.statistics import mean

@@ -17,7 +17,7 @@ from zerogap.datasets import files
 from zerogap.lab.cells import make_metrics, make_problem, run_solver
 from zerogap.lab.data import Loaded
 from zerogap.lab.experiment import Cell
-from zerogap.lab.figures import pixels
+from zerogap.lab.images import pixels
 from zerogap.losses import Hinge
 from zerogap.problem import Problem
 from zerogap.solvers import SOLVERS, solve
