@@ -93,8 +93,10 @@ _KAGGLE = (
     "Mooney (2018), Blood Cell Images, Kaggle; Cheng (2018), BCCD, GitHub Shenggan/BCCD_Dataset"
 )
 _SOURCES = (
-    "`groups` numbers the photographs that the pictures were made from by rotating and cutting: "
-    "186 for training (27 of lymphocytes) and 54 for test; keep each on one side. The folder "
+    "The pictures were made by rotating and cutting 186 photographs for training (27 of "
+    "lymphocytes) and 54 for test. `groups` is the number in a picture's file name. It is often taken for "
+    "that of its photograph, but the picture most like another one has the same number no more "
+    "often than by chance: a split by `groups` does not keep photographs apart. The folder "
     "TEST_SIMPLE is left out: it holds the photographs behind TEST."
 )
 
