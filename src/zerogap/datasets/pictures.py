@@ -94,10 +94,10 @@ _KAGGLE = (
 )
 _SOURCES = (
     "The pictures were made by rotating and cutting 186 photographs for training (27 of "
-    "lymphocytes) and 54 for test. `groups` is the number in a picture's file name. It is often taken for "
-    "that of its photograph, but the picture most like another one has the same number no more "
-    "often than by chance: a split by `groups` does not keep photographs apart. The folder "
-    "TEST_SIMPLE is left out: it holds the photographs behind TEST."
+    "lymphocytes) and 54 for test. `groups` is the number in a picture's file name. It is often "
+    "taken for that of its photograph, but the picture most like another one has the same number "
+    "no more often than by chance: a split by `groups` does not keep photographs apart. The "
+    "folder TEST_SIMPLE is left out: it holds the photographs behind TEST."
 )
 
 SETS = (
