@@ -96,7 +96,8 @@ def test_sgd_is_faster_where_it_needs_fewer_passes():
 
 def by_mu(excess):
     lines = [
-        (mu, s3_judges.SINGLE, seed, 5.0, 5, 1.0 + value + 0.01 * seed, 1.0, 1.0 - 0.1 * k)
+        (mu, solver, seed, 5.0, 5, 1.0 + value + 0.01 * seed, 1.0, 1.0 - 0.1 * k)
+        for solver in (s3_judges.SINGLE, s3_judges.SMALL)
         for k, (mu, value) in enumerate(excess.items())
         for seed in range(4)
     ]

@@ -114,8 +114,8 @@ def _code_ratios(table: Any, data: str) -> list[Interval]:
     return [
         _cpu_ratio(
             part,
-            f"{PEGASOS}, {code}",
-            f"{SDCA}, {code}",
+            f"Pegasos, {code}",
+            f"SDCA, {code}",
             f"CPU time of an epoch, Pegasos / SDCA, {data}, {code}",
         )
         for code in ("compiled", "interpreted")
@@ -345,8 +345,14 @@ def robustness(table: Any) -> Verdict:
     return Verdict(DEPENDS, sentence, evidence, on_what=", ".join(names[f] for f in decisive))
 
 
+def above_rounding(table: Any) -> Any:
+    """Show gaps that are nothing but rounding as 1e-12."""
+    return table.assign(gap=table["gap"].clip(lower=1e-12))
+
+
 def name_problems(table: Any) -> Any:
-    """Add a name of data and lambda."""
+    """Add a name of data and lambda, for gaps to be shown."""
+    table = above_rounding(table)
     names = [
         f"{data}, lambda = {lam:g}" for data, lam in zip(table["data"], table["lam"], strict=True)
     ]
@@ -376,7 +382,8 @@ def reached(table: Any) -> Any:
     near = table[table["suboptimality"] <= EPS]
     keys = ["data", "lam", "solver", "seed", "rows"]
     first = near.groupby(keys, sort=False)["updates"].min()
-    return first.rename("to_eps").reset_index()
+    found = first.rename("to_eps").reset_index()
+    return found.assign(problem=[f"lambda = {lam:g}" for lam in found["lam"]])
 
 
 def rates(table: Any) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from zerogap.lab import (
 
 GD, SGD = "GD, step 0.01", "SGD, step 0.01 / sqrt(t)"  # the practical's steps
 BLOCKS, SINGLE, AVERAGED = "BCFW, blocks of 256", "BCFW", "BCFW, weighted average"
-DEFAULT, TUNED = "SSGD, batches of 256", "SSGD, tuned"
+DEFAULT, TUNED, SMALL = "SSGD, batches of 256", "SSGD, tuned", "SSGD, batches of 4"
 BATCHES = (4, 16, 64, 256, 1024, 4096)
 HINGE_STEPS = (1e-3, 1e-2, 1e-1)
 LARGE = ", large"  # ends the names of methods whose arrays outgrow the cache
@@ -228,13 +228,15 @@ def judge_mu(table: Any) -> Verdict:
         paired_difference(found, "excess", small, large, of="lam", what=_decade(large, small))
         for large, small in itertools.pairwise(sorted(found["lam"].unique(), reverse=True))
     ]
-    up = [effect.low > 0 for effect in effects]
-    middle = found.groupby("lam")["excess"].median()
+    five = after(5)(table).groupby(["solver", "lam"])[["primal", "optimum"]].median()
+    times, own = five["primal"] / five["optimum"], five.loc[SINGLE, "primal"]
+    large, small = own.index[-1], own.index[0]
     return Verdict(
-        HOLDS if all(up) else FAILS,
-        f"After five passes the objective of BCFW is {1 + 10 ** middle.iloc[-1]:.2g} times the "
-        f"optimum at mu = {middle.index[-1]:g} and {1 + 10 ** middle.iloc[0]:.2g} times at "
-        f"mu = {middle.index[0]:g}.",
+        HOLDS if all(effect.low > 0 for effect in effects) else FAILS,
+        f"After five passes BCFW is at {times[SINGLE, large]:.2g} times the optimum for "
+        f"mu = {large:g}, at {times[SINGLE, small]:,.3g} times for mu = {small:g}; not for BCFW "
+        f"alone, {SMALL}: {times[SMALL, large]:.2g} and {times[SMALL, small]:,.3g} times. The "
+        f"objective is {own.min():.2f} to {own.max():.2f} at every mu: the optimum falls.",
         tuple(effects),
     )
 
@@ -253,13 +255,12 @@ def judge_dual(table: Any) -> Verdict:
         for large, small in itertools.pairwise(sorted(found["lam"].unique(), reverse=True))
     ]
     share = found.groupby("lam")["reached"].median()
-    return Verdict(
-        HOLDS if all(effect.high < 0 for effect in effects) else FAILS,
-        f"After five passes the dual objective is at {100 * share.iloc[-1]:.0f} % of the optimum "
-        f"for mu = {share.index[-1]:g}, at {100 * share.iloc[0]:.2g} % for "
-        f"mu = {share.index[0]:g}.",
-        tuple(effects),
-    )
+    text = ", ".join(f"{100 * part:.0f} % at mu = {mu:g}" for mu, part in share[::-1].items())
+    text = f"After five passes the dual objective has reached {text} of its maximum."
+    falls = [effect.high < 0 for effect in effects]
+    if any(falls) and not all(falls):
+        return Verdict(DEPENDS, text, tuple(effects), on_what="the range of mu")
+    return Verdict(HOLDS if all(falls) else FAILS, text, tuple(effects))
 
 
 def passes_to_half(table: Any) -> list[dict[str, Any]]:
@@ -363,7 +364,8 @@ def _plain(method: str) -> str:
 
 
 def _exceeds(line: dict[str, Any]) -> bool:
-    slow = line["time"].low > line["time, stated"] + 0.25
+    """Whether time is above what is stated for certain, or memory for more than the lower terms."""
+    slow = line["time"].low > line["time, stated"]
     return bool(slow or line["memory"] > line["memory, stated"] + 0.1)
 
 
@@ -394,17 +396,20 @@ def judge_gap(table: Any) -> Verdict:
 def judge_unclipped(table: Any) -> Verdict:
     """Without the clip some steps are longer than 1, and the "gap" loses its meaning."""
     single = table[table["b"] == "1"]
-    long = final(single[single["clipped"]])["long_steps"]
-    lowest = single.groupby(["clipped", "data", "lam", "seed"])["gap"].min()
-    printed, right = lowest[False], lowest[True]
-    negative, kept = int((printed < 0).sum()), int((right >= 0).sum())
+    long = 100 * final(single[~single["clipped"].astype(bool)])["long_steps"]
+    lowest = single.groupby(["data", "clipped", "lam", "seed"], sort=False)["gap"].min()
+    evidence, negative = [], []
+    for name in single["data"].unique():
+        printed, right = lowest[name][False], lowest[name][True]
+        evidence.append(
+            Count(f"P - D < 0, as printed, {name}", int((printed < 0).sum()), len(printed))
+        )
+        evidence.append(Count(f"P - D < 0, clipped, {name}", int((right < 0).sum()), len(right)))
+        if (printed < 0).any() and (right >= 0).all():
+            negative.append(f"{name} ({printed.min():.2g})")
     return Verdict(
-        FAILS if negative > len(right) - kept else HOLDS,
-        f"With single rows {100 * long.min():.0f} to {100 * long.max():.0f} % of the steps would "
-        f"be longer than 1; taken as printed they leave the simplex, and P - D falls to "
-        f"{printed.min():.2g}.",
-        (
-            Count("P - D negative at some pass, as printed, b = 1", negative, len(printed)),
-            Count("P - D never negative, clipped to [0, 1], b = 1", kept, len(right)),
-        ),
+        FAILS if negative else HOLDS,
+        f"With single rows {long.min():.0f} to {long.max():.0f} % of the printed steps are longer "
+        f"than 1 and leave the simplex; P - D becomes negative on {', '.join(negative) or 'none'}.",
+        tuple(evidence),
     )
