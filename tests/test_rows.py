@@ -120,6 +120,9 @@ def test_rows_of_mostly_zeros_are_compacted(dtype):
     for name in ("data", "indices", "indptr"):
         np.testing.assert_array_equal(getattr(rows, name), getattr(same, name))
     assert isinstance(compact(as_rows(DENSE)), DenseRows)
+    X[:] = 1
+    X[:: len(X) // 1000] = 0  # the rows that are looked at first
+    assert isinstance(compact(as_rows(X)), DenseRows)
     assert compact(rows) is rows
 
 

@@ -262,6 +262,8 @@ def compact(rows: DenseRows | CSRRows) -> DenseRows | CSRRows:
     for block in rows.blocks():
         _count(rows, *block, indptr)
     np.cumsum(indptr, out=indptr)
+    if indptr[-1] > 0.25 * rows.X.size:  # the sample was not like the rest
+        return rows
     data, indices = np.empty(indptr[-1], rows.X.dtype), np.empty(indptr[-1], np.uint32)
     for start, stop in rows.blocks():
         _compress(rows, start, stop, indptr, data, indices)

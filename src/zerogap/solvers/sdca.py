@@ -187,8 +187,9 @@ class SDCA(Solver):
 
     Notes
     -----
-    An update costs O(non-zeros of a row).  Memory: the data, their copy if one is made, and a few
-    numbers per row and feature.
+    An update costs O(non-zeros of a row).  Memory: the data, their copy if one is made and then,
+    with `shrink`, at most half as much for the rows that still move, and a few numbers per row and
+    feature.
 
     Examples
     --------
