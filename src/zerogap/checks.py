@@ -136,3 +136,23 @@ def as_seed(random_state: Any) -> int:
         f"random_state must be None, an integer >= 0, a Generator or a RandomState, "
         f"got {random_state!r}"
     )
+
+
+def code_targets(loss: Loss, y: Any, y_test: Any = None, name: str = "data") -> tuple[Any, Any]:
+    """Return labels coded as the loss wants them: -1 and +1, 0 to K - 1, or numbers."""
+    if loss.task == "regression":
+        return y, y_test
+    classes, y = np.unique(y, return_inverse=True)
+    if loss.task == "classification" and len(classes) != 2:
+        raise ValueError(
+            f"{name}: {loss} separates two classes, there are {len(classes)}: choose "
+            f"multiclass-hinge or softmax, or one class against the rest"
+        )
+    if y_test is not None:
+        strange = np.setdiff1d(y_test, classes)
+        if len(strange):
+            raise ValueError(f"class {strange[0]} of the test data is not in the training data")
+        y_test = np.searchsorted(classes, y_test)
+    if loss.task == "classification":
+        y, y_test = 2.0 * y - 1.0, None if y_test is None else 2.0 * y_test - 1.0
+    return y, y_test

@@ -7,6 +7,7 @@ import pytest
 
 import zerogap as zg
 from lab import toys
+from zerogap.checks import code_targets
 from zerogap.lab import Arm, Data, Experiment, final
 from zerogap.lab import data as lab_data
 from zerogap.lab import tables as lab_tables
@@ -251,9 +252,9 @@ def test_groups_stay_together(monkeypatch):
 
 
 def test_one_class_against_the_rest():
-    y, y_test = lab_data.targets(zg.losses.as_loss("hinge"), ["b", "a", "b"], ["a"])
+    y, y_test = code_targets(zg.losses.as_loss("hinge"), ["b", "a", "b"], ["a"])
     assert (y.tolist(), y_test.tolist()) == ([1, -1, 1], [-1])
     with pytest.raises(ValueError, match="separates two classes, there are 3"):
-        lab_data.targets(zg.losses.as_loss("hinge"), [1, 2, 3])
+        code_targets(zg.losses.as_loss("hinge"), [1, 2, 3])
     with pytest.raises(ValueError, match="class c of the test data"):
-        lab_data.targets(zg.losses.as_loss("hinge"), ["a", "b"], ["c"])
+        code_targets(zg.losses.as_loss("hinge"), ["a", "b"], ["c"])

@@ -44,6 +44,14 @@ class Format(StrEnum):
     NPZ = "npz"
 
 
+class Scale(StrEnum):
+    """How features are scaled."""
+
+    NONE = "none"
+    STANDARD = "standard"
+    MAX_ABS = "max-abs"
+
+
 DATA_HELP = (
     "svmlight, CSV, TSV, Parquet or npz file, also compressed; - for standard input; or the name "
     "of a data set, see zerogap data list."

@@ -174,9 +174,9 @@ def _read(data: str, test: str | None, target: str | None, format: Any) -> Input
 
 def _problem(given: Input, loss: str | None, lam: float | None, intercept: bool) -> Any:
     """Return the problem, and the test targets coded in the same way."""
-    import numpy as np
     from sklearn.utils.multiclass import type_of_target
 
+    from zerogap.checks import code_targets
     from zerogap.losses import as_loss
     from zerogap.problem import Problem
 
@@ -184,21 +184,7 @@ def _problem(given: Input, loss: str | None, lam: float | None, intercept: bool)
     if loss is None and kind not in _LOSSES:
         raise ValueError(f"{given.name}: targets of kind {kind} fit no loss")
     chosen = as_loss(str(loss or _LOSSES[kind]))
-    y, y_test = given.y, given.y_test
-    if chosen.task != "regression":
-        classes, y = np.unique(y, return_inverse=True)
-        if chosen.task == "classification" and len(classes) != 2:
-            raise ValueError(
-                f"{given.name}: {chosen} separates two classes, there are {len(classes)}: choose "
-                f"--loss multiclass-hinge or softmax"
-            )
-        if y_test is not None:
-            strange = np.setdiff1d(y_test, classes)
-            if len(strange):
-                raise ValueError(f"class {strange[0]} of the test data is not in the training data")
-            y_test = np.searchsorted(classes, y_test)
-        if chosen.task == "classification":
-            y, y_test = 2.0 * y - 1.0, None if y_test is None else 2.0 * y_test - 1.0
+    y, y_test = code_targets(chosen, given.y, given.y_test, given.name)
     return Problem(given.X, y, chosen, lam, fit_intercept=intercept), y_test
 
 

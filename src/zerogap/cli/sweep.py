@@ -10,6 +10,7 @@ from zerogap.cli.choices import (
     FormatOption,
     JsonOption,
     Loss,
+    Scale,
     Solver,
     TargetOption,
     name_or_object,
@@ -25,7 +26,6 @@ from zerogap.cli.output import (
     printer,
     stop,
 )
-from zerogap.cli.train import Scale
 
 _DEFAULT_LAM = "1e-6:1:7"
 _COLUMNS = ("error", "standard_error", "train_error", "relative_gap", "epochs")

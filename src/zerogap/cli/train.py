@@ -12,6 +12,7 @@ from zerogap.cli.choices import (
     FormatOption,
     JsonOption,
     Loss,
+    Scale,
     Solver,
     TargetOption,
     name_or_object,
@@ -37,14 +38,6 @@ class ClassWeight(StrEnum):
     """Weights of the classes."""
 
     BALANCED = "balanced"
-
-
-class Scale(StrEnum):
-    """How features are scaled."""
-
-    NONE = "none"
-    STANDARD = "standard"
-    MAX_ABS = "max-abs"
 
 
 def register(app: Any) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from zerogap._params import parse
+from zerogap.checks import code_targets
 from zerogap.comparison import error_rate
-from zerogap.lab.data import Loaded, targets
+from zerogap.lab.data import Loaded
 from zerogap.lab.experiment import Cell
 from zerogap.lab.functions import find
 from zerogap.losses import LOSSES, Loss
@@ -49,7 +50,7 @@ def run_solver(cell: Cell, data: Loaded) -> Rows:
 def make_problem(cell: Cell, data: Loaded) -> tuple[Problem, np.ndarray | None]:
     """Return the cell's problem, and the test targets coded in the same way."""
     loss = make_loss(cell.loss)
-    y, y_test = targets(loss, data.y, data.y_test, cell.data.label or cell.data.name)
+    y, y_test = code_targets(loss, data.y, data.y_test, cell.data.label or cell.data.name)
     return Problem(data.X, y, loss, cell.lam, fit_intercept=cell.intercept), y_test
 
 
