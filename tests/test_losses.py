@@ -1,4 +1,4 @@
-"""Four laws pin a loss completely: Fenchel-Young, its equality, the slope, the argmax."""
+"""Five laws pin a loss: Fenchel-Young, its equality, slope, argmax, curvature of the conjugate."""
 
 import math
 import pickle
@@ -70,6 +70,33 @@ def test_derivative_is_the_slope(loss, z, t):
     right = (loss.value(z + h, y) - loss.value(z, y)) / h
     rounding = 1e-10 * (1 + abs(loss.value(z, y)))
     assert left - rounding <= loss.derivative(z, y) <= right + rounding
+
+
+@EXACT
+@given(t=finite, share=unit)
+def test_stiffness_is_the_curvature_of_the_conjugate(loss, t, share):
+    """Or infinite, where the conjugate ends or has a kink."""
+    y, h = target(loss, t), 1e-4
+    a = dual_variable(loss, y, share)
+    low, high = loss.domain(y)
+    kinks = [low, high, *([0.0] if isinstance(loss, zg.EpsilonInsensitive) and loss.eps else [])]
+    if a in kinks:
+        assert loss.stiffness(a, y) == math.inf
+    elif all(abs(a - kink) > 0.01 for kink in kinks):
+        values = [loss.conjugate(a + k * h, y) for k in (-1, 0, 1)]
+        curvature = (values[0] - 2 * values[1] + values[2]) / h**2
+        assert loss.stiffness(a, y) == pytest.approx(curvature, rel=1e-3, abs=1e-3 * (1 + abs(y)))
+
+
+@EXACT
+@given(z=finite, t=finite)
+def test_stiffness_is_the_inverse_of_the_second_derivative(loss, z, t):
+    y, h = target(loss, t), 1e-6
+    left, middle, right = (loss.derivative(z + k * h, y) for k in (-1, 0, 1))
+    rises = (middle - left) / h, (right - middle) / h
+    if math.isfinite(loss.smoothness) and abs(rises[0] - rises[1]) < 1e-3:  # not across a bend
+        expected = 1.0 / loss.stiffness(-middle, y)
+        assert expected == pytest.approx(0.5 * (rises[0] + rises[1]), abs=1e-3)
 
 
 @EXACT

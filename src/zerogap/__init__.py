@@ -36,9 +36,12 @@ if TYPE_CHECKING:
     from zerogap.paths import Path, path
     from zerogap.problem import Problem
     from zerogap.solvers.asdca import ASDCA
+    from zerogap.solvers.auto import Auto
     from zerogap.solvers.base import Result, solve
     from zerogap.solvers.bcfw import BCFW
     from zerogap.solvers.gd import GD
+    from zerogap.solvers.interior_point import InteriorPoint
+    from zerogap.solvers.newton import Newton
     from zerogap.solvers.pegasos import Pegasos
     from zerogap.solvers.protocol import Solver
     from zerogap.solvers.sdca import SDCA
@@ -71,6 +74,9 @@ _MODULES = {
     "Result": "solvers.base",
     "Solver": "solvers.protocol",
     "solve": "solvers.base",
+    "Auto": "solvers.auto",
+    "Newton": "solvers.newton",
+    "InteriorPoint": "solvers.interior_point",
     "SDCA": "solvers.sdca",
     "ASDCA": "solvers.asdca",
     "BCFW": "solvers.bcfw",
@@ -95,18 +101,21 @@ __all__ = [
     "SGD",
     "Absolute",
     "Audit",
+    "Auto",
     "Certificate",
     "Comparison",
     "EpsilonInsensitive",
     "Hinge",
     "History",
     "Huber",
+    "InteriorPoint",
     "LinearClassifier",
     "LinearRegressor",
     "Logistic",
     "Loss",
     "ModelFileError",
     "MulticlassHinge",
+    "Newton",
     "Path",
     "Pegasos",
     "Problem",

@@ -43,13 +43,14 @@ def save(path: Path, run: str, parts: dict[str, Any], history: list[dict[str, fl
     header: dict[str, Any] = {"kind": "checkpoint", "run": run, "history": history, "parts": {}}
     for part, value in parts.items():
         scalars = header["parts"][part] = {}
-        for name, item in _items(value).items():
+        for owner, name, key in _places(value):
+            item = getattr(owner, name)
             if isinstance(item, np.ndarray):
-                arrays[f"{part}.{name}"] = item
+                arrays[f"{part}.{key}"] = item
             elif isinstance(item, np.random.Generator):
-                scalars[name] = {"generator": item.bit_generator.state}
+                scalars[key] = {"generator": item.bit_generator.state}
             else:
-                scalars[name] = item
+                scalars[key] = item
     replace_file(path, lambda file: write(file, header, arrays))
 
 
@@ -83,14 +84,15 @@ def _restore(
     part: str,
     problem: Problem,
 ) -> None:
-    for name, fresh in _items(value).items():
-        if (array := arrays.get(f"{part}.{name}")) is not None:
-            _check_array(name, array, fresh, problem)
-            setattr(value, name, array)
+    for owner, name, key in _places(value):
+        fresh = getattr(owner, name)
+        if (array := arrays.get(f"{part}.{key}")) is not None:
+            _check_array(key, array, fresh, problem)
+            setattr(owner, name, array)
         elif isinstance(fresh, np.random.Generator):
-            fresh.bit_generator.state = scalars[name]["generator"]
+            fresh.bit_generator.state = scalars[key]["generator"]
         else:
-            setattr(value, name, scalars[name])
+            setattr(owner, name, scalars[key])
 
 
 def _check_array(name: str, array: np.ndarray, fresh: Any, problem: Problem) -> None:
@@ -106,6 +108,10 @@ def _check_array(name: str, array: np.ndarray, fresh: Any, problem: Problem) -> 
         raise FileError(f"its array {name!r} does not fit the problem")
 
 
-def _items(value: Any) -> dict[str, Any]:
-    saved = [f for f in dataclasses.fields(value) if f.metadata.get("saved", True)]
-    return {f.name: getattr(value, f.name) for f in saved}
+def _places(value: Any, prefix: str = "") -> Iterator[tuple[Any, str, str]]:
+    """Yield where the saved fields of a dataclass are, those of dataclasses in it included."""
+    for field in dataclasses.fields(value):
+        if dataclasses.is_dataclass(item := getattr(value, field.name)):
+            yield from _places(item, f"{prefix}{field.name}.")
+        elif field.metadata.get("saved", True):
+            yield value, field.name, f"{prefix}{field.name}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import threading
 import time
@@ -47,8 +46,8 @@ _SHARED_PARAMETERS = """
     fit_intercept : bool
         Whether to fit an intercept.  It is not regularised.
     solver : str or Solver
-        "auto", "sdca", "asdca", "pegasos", "sgd", "gd", or an object such as
-        ``zg.SDCA(sampling="cyclic")``.
+        "auto", "sdca", "asdca", "pegasos", "sgd", "gd", "bcfw", "newton", "interior-point", or an
+        object such as ``zg.SDCA(sampling="cyclic")``.
     tol : float
         Stop when the duality gap is at most tol times the objective: a proof that the objective
         is within a factor 1 / (1 - tol) of the optimum.
@@ -103,7 +102,7 @@ class _LinearModel(BaseEstimator):
         """Solve one problem per row of `targets`, in threads if there are several."""
         self._check_parameters()
         loss = self._loss()
-        solver, _ = as_solver(self.solver)
+        solver = as_solver(self.solver)
         problems = [
             Problem(X, y, loss, self.lam, weights, self.fit_intercept, self.l1_ratio)
             for y in targets
@@ -138,13 +137,10 @@ class _LinearModel(BaseEstimator):
         self.coef_ = np.array([result.w for result in results])
         self.intercept_: Any = np.array([result.b for result in results])
         self.dual_coef_ = np.array([result.alpha for result in results])
-        _, why = as_solver(self.solver)
-        certificate = Certificate.combine([result.certificate for result in results])
-        name = f"{certificate.solver} ({why})" if why else certificate.solver
-        self.certificate_ = dataclasses.replace(certificate, solver=name)
+        self.certificate_ = Certificate.combine([result.certificate for result in results])
         self.history_ = results[0].history if single else [r.history for r in results]
         self.n_iter_ = max(1, int(np.ceil(self.certificate_.epochs)))
-        warn_if_short(certificate, self.tol)
+        warn_if_short(self.certificate_, self.tol)
 
     def _finish(self) -> Self:
         if self.certificate_.stop_reason == "interrupted":

@@ -6,9 +6,9 @@ it enters the dual:
 
     conjugate(a, y) = phi*(-a; y) = max_z  -a z - phi(z; y)
 
-Four laws pin a loss completely, and the tests check them for all of `LOSSES`:
-phi(z) + phi*(-a) + a z >= 0, with equality at a = -phi'(z); phi' is the slope of phi; and
-`dual_step` maximises its one-dimensional dual.
+Five laws pin a loss completely, and the tests check them for all of `LOSSES`:
+phi(z) + phi*(-a) + a z >= 0, with equality at a = -phi'(z); phi' is the slope of phi;
+`dual_step` maximises its one-dimensional dual; `stiffness` is the curvature of phi*.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from zerogap._params import Parameters
 # A zero row has curvature q = 0 and its best dual variable is an end of the domain: dividing by
 # a tiny q instead of zero leads there, and leaves alpha alone where the slope is zero as well.
 _TINY = 1e-300
+_HAIR = 1e-12  # dual variables so close to a bound have reached it but for rounding
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Loss(Parameters, Struct):
     """Base of all losses.
 
     A loss defines ``value``, ``derivative``, ``conjugate``, ``domain`` and ``dual_step`` with the
-    parameter names used here, and the properties ``lipschitz`` and ``smoothness``.
+    parameter names used here, and the properties ``lipschitz`` and ``smoothness``; with
+    ``stiffness`` second-order methods can take it too.
     """
 
     task: ClassVar[str]  #: "classification" (targets are -1 and +1) or "regression"
@@ -63,6 +65,13 @@ class Loss(Parameters, Struct):
 
     def dual_step(self, a, y, z, q):
         """The step s that maximises  -phi*(-(a + s)) - s z - q s^2 / 2"""
+        raise NotImplementedError
+
+    def stiffness(self, a, y):
+        """Second derivative of phi*(-a) in a, infinite where a is held by a bound or a kink.
+
+        At a = -phi'(z) it is 1 / phi''(z).  Needed by second-order methods only.
+        """
         raise NotImplementedError
 
     def excess(self, a, z, y):
@@ -113,6 +122,9 @@ class Hinge(MarginLoss):
     def conjugate(self, a, y):
         return -a * y if 0.0 <= a * y <= 1.0 else inf
 
+    def stiffness(self, a, y):
+        return 0.0 if _HAIR < a * y < 1.0 - _HAIR else inf
+
     def dual_step(self, a, y, z, q):
         b = a * y + (1.0 - y * z) / max(q, _TINY)
         return y * min(1.0, max(0.0, b)) - a
@@ -151,6 +163,9 @@ class SmoothHinge(MarginLoss):
         b = a * y
         return -b + 0.5 * self.gamma * b * b if 0.0 <= b <= 1.0 else inf
 
+    def stiffness(self, a, y):
+        return self.gamma if _HAIR < a * y < 1.0 - _HAIR else inf
+
     def dual_step(self, a, y, z, q):
         b = a * y + (1.0 - y * z - self.gamma * a * y) / (q + self.gamma)
         return y * min(1.0, max(0.0, b)) - a
@@ -184,6 +199,9 @@ class SquaredHinge(MarginLoss):
     def conjugate(self, a, y):
         b = a * y
         return -b + 0.25 * b * b if b >= 0.0 else inf
+
+    def stiffness(self, a, y):
+        return 0.5 if a * y > 0.0 else inf
 
     def dual_step(self, a, y, z, q):
         b = a * y + (1.0 - y * z - 0.5 * a * y) / (q + 0.5)
@@ -230,6 +248,10 @@ class Logistic(MarginLoss):
         if abs(b - p) < 0.5 * min(p, 1.0 - p):
             return b * log1p((b - p) / p) + (1.0 - b) * log1p((p - b) / (1.0 - p))
         return self.value(z, y) + self.conjugate(a, y) + a * z
+
+    def stiffness(self, a, y):
+        b = a * y
+        return 1.0 / (b * (1.0 - b)) if 0.0 < b < 1.0 else inf
 
     def dual_step(self, a, y, z, q):
         b, m = a * y, y * z
@@ -283,6 +305,9 @@ class Squared(ResidualLoss):
     def conjugate(self, a, y):
         return a * (0.5 * a - y)
 
+    def stiffness(self, a, y):
+        return 1.0
+
     def dual_step(self, a, y, z, q):
         return (y - z - a) / (1.0 + q)
 
@@ -310,6 +335,9 @@ class Absolute(ResidualLoss):
 
     def conjugate(self, a, y):
         return -a * y if abs(a) <= 1.0 else inf
+
+    def stiffness(self, a, y):
+        return 0.0 if abs(a) < 1.0 - _HAIR else inf
 
     def dual_step(self, a, y, z, q):
         return min(1.0, max(-1.0, a + (y - z) / max(q, _TINY))) - a
@@ -339,6 +367,9 @@ class EpsilonInsensitive(ResidualLoss):
 
     def conjugate(self, a, y):
         return -a * y + self.eps * abs(a) if abs(a) <= 1.0 else inf
+
+    def stiffness(self, a, y):
+        return 0.0 if _HAIR < abs(a) < 1.0 - _HAIR else inf
 
     def dual_step(self, a, y, z, q):
         q = max(q, _TINY)
@@ -381,6 +412,9 @@ class Huber(ResidualLoss):
     def conjugate(self, a, y):
         return a * (0.5 * a - y) if abs(a) <= self.delta else inf
 
+    def stiffness(self, a, y):
+        return 1.0 if abs(a) < self.delta * (1.0 - _HAIR) else inf
+
     def dual_step(self, a, y, z, q):
         return min(self.delta, max(-self.delta, a + (y - z - a) / (1.0 + q))) - a
 
@@ -416,6 +450,9 @@ class Quantile(ResidualLoss):
 
     def conjugate(self, a, y):
         return -a * y if self.q - 1.0 <= a <= self.q else inf
+
+    def stiffness(self, a, y):
+        return 0.0 if self.q - 1.0 + _HAIR < a < self.q - _HAIR else inf
 
     def dual_step(self, a, y, z, q):
         return min(self.q, max(self.q - 1.0, a + (y - z) / max(q, _TINY))) - a

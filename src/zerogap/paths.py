@@ -84,7 +84,7 @@ def path(
         raise ValueError(f"lams must be a list of numbers, got shape {lams.shape}")
     if loss.task == "classification":
         y = _two_classes(y)
-    solver, _ = as_solver(solver)
+    solver = as_solver(solver)
     results: dict[int, Result] = {}
     last = None
     for k in np.argsort(-lams, kind="stable"):

@@ -17,6 +17,7 @@ from zerogap._jit import LANES, Struct, add_scaled, in_order, kernel, lanes, pre
 
 _FLOATS = (np.float32, np.float64)
 CLASSES = 3 * LANES  # handled together: enough sums to hide the time that each addition takes
+_FILLED = 0.3  # share of non-zeros from which products of dense copies are faster than loops
 _BLOCK = 4_000_000  # stored values read by one kernel call: a few milliseconds, so Ctrl-C works
 
 
@@ -40,6 +41,10 @@ class Rows(Struct):
 
     def transposed_product(self, A: np.ndarray) -> np.ndarray:
         """Return A' X for coefficients A of shape (n_samples, k)."""
+        raise NotImplementedError
+
+    def moments(self, h: np.ndarray) -> np.ndarray:
+        """Return sum_i h_i x_i x_i' for h_i >= 0."""
         raise NotImplementedError
 
     @functools.cached_property
@@ -83,6 +88,15 @@ class DenseRows(Rows):
     def transposed_product(self, A: np.ndarray) -> np.ndarray:
         return A.T @ self.X
 
+    def moments(self, h: np.ndarray) -> np.ndarray:
+        """Return sum_i h_i x_i x_i' for h_i >= 0."""
+        d = self.shape[1]
+        total, roots = np.zeros((d, d)), np.sqrt(h)
+        for part in _slices(len(h), d):
+            scaled = self.X[part] * roots[part, None]
+            total += scaled.T @ scaled
+        return total
+
     def dot(self, i, u, penalty):
         """x_i . w  with  w = penalty.to_primal(u)"""
         total = 0.0
@@ -94,6 +108,12 @@ class DenseRows(Rows):
         """u += c x_i"""
         for j in range(self.X.shape[1]):
             u[j] += c * np.float64(self.X[i, j])
+
+    def add_squares(self, u, i, c):
+        """u_j += c x_ij^2"""
+        for j in range(self.X.shape[1]):
+            value = np.float64(self.X[i, j])
+            u[j] += c * value * value
 
     def add_scores(self, z, i, W):
         """z += x_i W for weights W listed feature by feature, len(z) of them for each"""
@@ -168,6 +188,20 @@ class CSRRows(Rows):
     def transposed_product(self, A: np.ndarray) -> np.ndarray:
         return (self._matrix().T @ A).T
 
+    def moments(self, h: np.ndarray) -> np.ndarray:
+        """Return sum_i h_i x_i x_i' for h_i >= 0."""
+        n, d = self.shape
+        if self.stored > _FILLED * n * d:
+            total = np.zeros((d, d))
+            for part in _slices(n, d):
+                dense = DenseRows(self._matrix()[part].toarray())
+                total += dense.moments(h[part])
+            return total
+        lower = np.zeros((d, d))
+        for block in self.blocks():
+            _add_moments(self, h, lower, *block)
+        return lower + np.tril(lower, -1).T
+
     def with_own_structure(self) -> Self:
         private = type(self)(self.data, self.indices.copy(), self.indptr.copy(), self.n_columns)
         _check_structure(private)  # again: it may have changed since
@@ -189,6 +223,12 @@ class CSRRows(Rows):
         """u += c x_i"""
         for k in range(self.indptr[i], self.indptr[i + 1]):
             u[self.indices[k]] += c * np.float64(self.data[k])
+
+    def add_squares(self, u, i, c):
+        """u_j += c x_ij^2"""
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            value = np.float64(self.data[k])
+            u[self.indices[k]] += c * value * value
 
     def add_scores(self, z, i, W):
         """z += x_i W for weights W listed feature by feature, len(z) of them for each"""
@@ -241,7 +281,7 @@ class CSRRows(Rows):
         np.cumsum(self.indptr[order + 1] - self.indptr[order], out=indptr[1:])
         data = np.empty(indptr[-1], dtype=self.data.dtype)
         indices = np.empty(indptr[-1], dtype=self.indices.dtype)
-        for part in _slices(len(order), self.stored / len(order)):
+        for part in _slices(len(order), self.stored / max(1, len(order))):
             ends = indptr[part.start : part.stop + 1]
             _gather(self, order[part], ends, data, indices)
         return type(self)(data, indices, indptr, self.n_columns)
@@ -304,6 +344,17 @@ def _gather(rows, order, indptr, data, indices):
         for k in range(indptr[i + 1] - indptr[i]):
             data[indptr[i] + k] = rows.data[source + k]
             indices[indptr[i] + k] = rows.indices[source + k]
+
+
+@kernel
+def _add_moments(rows, h, lower, start, stop):
+    """lower += the lower triangle of sum_i h_i x_i x_i'"""
+    for i in range(start, stop):
+        for k in range(rows.indptr[i], rows.indptr[i + 1]):
+            scaled = h[i] * np.float64(rows.data[k])
+            row = lower[rows.indices[k]]
+            for m in range(rows.indptr[i], k + 1):
+                row[rows.indices[m]] += scaled * np.float64(rows.data[m])
 
 
 @kernel

@@ -11,7 +11,7 @@ from zerogap.losses import LOSSES
 from zerogap.solvers import SOLVERS as ALL_SOLVERS
 from zerogap.solvers.protocol import OUTPUTS
 
-SOLVERS = {name: cls for name, cls in ALL_SOLVERS.items() if name != "bcfw"}  # multiclass only
+SOLVERS = {name: ALL_SOLVERS[name] for name in ("sdca", "asdca", "pegasos", "sgd", "gd")}
 SMOOTH = [name for name, cls in LOSSES.items() if math.isfinite(cls().smoothness)]
 LIPSCHITZ = [name for name, cls in LOSSES.items() if math.isfinite(cls().lipschitz)]
 ACCEPTED = {

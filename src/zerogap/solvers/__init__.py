@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from zerogap.solvers.asdca import ASDCA
+from zerogap.solvers.auto import Auto
 from zerogap.solvers.base import Result, solve
 from zerogap.solvers.bcfw import BCFW
 from zerogap.solvers.gd import GD
+from zerogap.solvers.interior_point import InteriorPoint
+from zerogap.solvers.newton import Newton
 from zerogap.solvers.pegasos import Pegasos
 from zerogap.solvers.protocol import Solver, State
 from zerogap.solvers.sdca import SDCA
@@ -20,6 +23,9 @@ __all__ = [
     "SDCA",
     "SGD",
     "SOLVERS",
+    "Auto",
+    "InteriorPoint",
+    "Newton",
     "Pegasos",
     "Result",
     "Solver",
@@ -29,24 +35,23 @@ __all__ = [
 ]
 
 SOLVERS: dict[str, type[Solver]] = {
+    "auto": Auto,
     "sdca": SDCA,
     "asdca": ASDCA,
     "pegasos": Pegasos,
     "sgd": SGD,
     "gd": GD,
     "bcfw": BCFW,
+    "newton": Newton,
+    "interior-point": InteriorPoint,
 }
 """Solvers by the name that estimators and the command line accept."""
 
 
-def as_solver(solver: Any) -> tuple[Solver, str]:
-    """Return a solver and, if the choice was ours, the reason for it."""
+def as_solver(solver: Any) -> Solver:
+    """Return the solver of that name, or the solver itself."""
     if isinstance(solver, Solver):
-        return solver, ""
-    if solver == "auto":
-        return SDCA(), "chosen automatically: exact dual steps suit every loss and shape of data"
+        return solver
     if isinstance(solver, str) and solver in SOLVERS:
-        return SOLVERS[solver](), ""
-    raise ValueError(
-        f"unknown solver {solver!r}: choose 'auto', {', '.join(SOLVERS)} or a Solver object"
-    )
+        return SOLVERS[solver]()
+    raise ValueError(f"unknown solver {solver!r}: choose {', '.join(SOLVERS)} or a Solver object")

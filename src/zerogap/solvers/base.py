@@ -127,7 +127,7 @@ def solve(
                 run.begin(warm, limits, path)
                 while not (reason := run.verdict(limits, callback, progress)):
                     with hold():
-                        run.advance(min(run.next_record(record), limits.last_update(run)), limits)
+                        run.advance_to_record(record, limits)
                     run.take_record()
                     run.save(path, checkpoint_every)
                 run.save(path, 0.0)
@@ -194,7 +194,8 @@ class _Run:
 
     def begin(self, warm: Answer | None, limits: _Limits, path: Path | None) -> None:
         """Make the state, anew or from a checkpoint, and certify it."""
-        self.state = self.solver.begin(self.problem, np.random.default_rng(self.seed), warm)
+        with self._clock():
+            self.state = self.solver.begin(self.problem, np.random.default_rng(self.seed), warm)
         t0 = self.solver.t0
         self.state.t0 = limits.last_update(self) // 2 if t0 is None else t0
         if path is not None and path.exists():
@@ -233,6 +234,20 @@ class _Run:
     def identity(self) -> str:
         return f"{self.problem.fingerprint} {self.solver!r} seed {self.seed}"
 
+    def advance_to_record(self, record: str | int | float, limits: _Limits) -> None:
+        """Update until the next certificate is due, or the solver's own estimate asks for one."""
+        target = self.next_record(record)
+        known = record == "auto" and self.solver.gap_estimate(self.problem, self.state) is not None
+        latest = target + self.length * (self.state.updates // self.length // 4)
+        while True:
+            step = self.state.updates + self.length if known else target
+            self.advance(min(step, limits.last_update(self)), limits)
+            if not known or limits.reached(self) or self.state.updates >= latest:
+                return
+            gap = self.solver.gap_estimate(self.problem, self.state)
+            if gap is None or gap <= self.tol * abs(self.last.certificate.primal):
+                return
+
     def advance(self, target: int, limits: _Limits) -> None:
         """Update until `target`, timing nothing else, with a look at the limits now and then."""
         self.whole = False
@@ -262,7 +277,7 @@ class _Run:
             gap=gap,
             epochs=self.state.updates / self.length,
             seconds=self.seconds,
-            solver=repr(self.solver),
+            solver=self.solver.story(self.problem, self.state),
         )
         metrics = self.solver.extras(self.problem, self.state)
         metrics |= {name: float(f(w, b)) for name, f in self.metrics.items()}
@@ -273,6 +288,7 @@ class _Run:
             self.best = self.last
         if not resumed:
             self.history.append(self.last.row())
+            self.solver.observe(self.problem, self.state, self.last, self.tol)
 
     def _with_best_dual(
         self, primal: float, gap: float, alpha: np.ndarray

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from zerogap._params import Parameters
+from zerogap.history import Record
 from zerogap.problem import Problem
 
 OUTPUTS = ("last", "average", "weighted-average", "random", "best")
@@ -89,6 +90,20 @@ class Solver(Parameters):
                 # sampling): P(the next draw is at age k or later) = age / (k - 1).
                 age = draw - state.t0
                 state.next_draw = state.t0 + int(age / (1.0 - state.draw.random())) + 1
+
+    def gap_estimate(self, problem: Problem, state: Any) -> float | None:
+        """Return the gap by the solver's own bookkeeping, None if it keeps none.
+
+        Certificates that come when they pay wait until it is small enough.
+        """
+        return None
+
+    def observe(self, problem: Problem, state: Any, record: Record, tol: float) -> None:
+        """Learn from a certificate."""
+
+    def story(self, problem: Problem, state: Any) -> str:
+        """Return what was run, for the certificate."""
+        return repr(self)
 
     def extras(self, problem: Problem, state: Any) -> dict[str, float]:
         """Return further columns of the history that this solver knows."""

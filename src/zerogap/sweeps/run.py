@@ -152,12 +152,11 @@ def sweep(
 def _make_model(loss: str | Loss, solver: Any, parameters: dict[str, Any]) -> Any:
     """Return the estimator of the loss; objects of loss and solver have parameters to sweep."""
     loss = as_loss(loss)
-    solver = solver if isinstance(solver, str) and solver == "auto" else as_solver(solver)[0]
     estimator = LinearRegressor if loss.task == "regression" else LinearClassifier
     known = set(estimator().get_params())
     if unknown := set(parameters) - known:
         raise TypeError(f"{estimator.__name__} has no parameter {', '.join(sorted(unknown))}")
-    return estimator(loss=loss, solver=solver, **parameters)
+    return estimator(loss=loss, solver=as_solver(solver), **parameters)
 
 
 def _split(

@@ -1,0 +1,210 @@
+"""The solver that chooses: dual coordinate ascent first, Newton's method when that pays."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from scipy import linalg
+
+from zerogap.history import Record
+from zerogap.losses import Logistic, Loss
+from zerogap.penalties import L2
+from zerogap.problem import Problem
+from zerogap.rows import DenseRows
+from zerogap.solvers.hessian import DIRECT, ENOUGH, SAMPLE
+from zerogap.solvers.newton import Newton, NewtonState
+from zerogap.solvers.protocol import Answer, Solver, State
+from zerogap.solvers.sdca import SDCA, SDCAState
+
+_FEW = 1000  # rows up to which their inner products are worth computing
+_COLUMNS = 1 << 16  # of X, converted at a time
+
+
+@dataclass
+class AutoState(State):
+    """State of `Auto`: those of both methods, which one works, and what certificates have shown."""
+
+    sdca: SDCAState = field(init=False)
+    newton: NewtonState = field(init=False)
+    second: bool = False  # whether Newton's method works
+    switch: bool = False  # whether it begins with the next update
+    before: float = 0.0  # epochs before it began
+    epoch: float = 0.0  # of a certificate in the first half of the run so far
+    gap: float = math.inf
+    reason: str = ""
+    problem: Problem | None = field(default=None, metadata={"saved": False})
+
+    def __post_init__(self) -> None:
+        self.sdca, self.newton = SDCAState(self.rng, self.draw), NewtonState(self.rng, self.draw)
+
+
+@dataclass(frozen=True)
+class Auto(Solver):
+    """The fastest way to a certificate that we know, chosen by shape, loss, lambda and progress.
+
+    Dense rows fewer than features are first replaced by as many coordinates as there are rows,
+    with the same inner products.  Then stochastic dual coordinate ascent (`SDCA`) works until
+    Newton's method (`Newton`) promises to be cheaper: at once if there are few features, else when
+    certificates show that too many epochs would be left.
+
+    The choices depend on the data and on certificates, never on a clock: same seed, same bits.
+    The certificate says what was done.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+    >>> problem = zg.Problem(X, y, "hinge", lam=1e-4)
+    >>> result = zg.solve(problem, zg.Auto(), tol=1e-9, random_state=0)
+    >>> result.certificate.relative_gap <= 1e-9
+    True
+    """
+
+    multiclass = True
+
+    def begin(
+        self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
+    ) -> AutoState:
+        state = AutoState(rng, draw=rng.spawn(1)[0])
+        if _is_wide(problem):
+            state.problem = _condensed(problem)
+            if warm is not None:
+                w, b, alpha = warm
+                alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
+                warm = state.problem.weights(problem.feasible(alpha)), b, alpha
+        inner = self._inner(problem, state)
+        if _newton_applies(problem) and _has_few_features(inner):
+            state.second, state.reason = True, "there are few features"
+            state.newton = Newton().begin(inner, rng, warm)
+        else:
+            state.sdca = SDCA().begin(inner, rng, warm)
+        return state
+
+    def answer(self, problem: Problem, state: AutoState) -> Answer:
+        inner = self._inner(problem, state)
+        w, b, alpha = self._at_work(state).answer(inner, self._part(state))
+        return w if inner is problem else problem.weights(alpha), b, alpha
+
+    def observe(self, problem: Problem, state: AutoState, record: Record, tol: float) -> None:
+        """Switch to Newton's method if the epochs that seem to be left would cost more."""
+        if state.second or not _newton_applies(problem):
+            return
+        gap, target = record.gap, tol * abs(record.certificate.primal)
+        epochs = record.epoch - state.epoch
+        if epochs > 0 and gap > target > 0:
+            inner = self._inner(problem, state)
+            decades = math.log10(gap / target)
+            rate = math.log10(state.gap / gap) / epochs if 0 < gap < state.gap else 0.0
+            left = decades / rate if rate > 0 else math.inf
+            if left * _epoch_cost(inner) > _newton_cost(inner, decades):
+                about = f"{left:.2g}" if left < 1e6 else "countless"
+                state.switch, state.reason = True, f"{about} epochs of SDCA seemed to be left"
+        if record.epoch >= 2.0 * state.epoch:
+            state.epoch, state.gap = record.epoch, gap
+
+    def gap_estimate(self, problem: Problem, state: AutoState) -> float | None:
+        inner, part = self._inner(problem, state), self._part(state)
+        if inner is problem or state.second:
+            return self._at_work(state).gap_estimate(inner, part)
+        return inner.examine(*SDCA().answer(inner, part))[-1]
+
+    def prepare(self, problem: Problem, state: AutoState) -> None:
+        if not state.second:
+            SDCA().prepare(self._inner(problem, state), state.sdca)
+
+    def story(self, problem: Problem, state: AutoState) -> str:
+        where = " on inner products" if state.problem is not None else ""
+        if not state.second:
+            return f"SDCA{where}, chosen automatically"
+        first = f"SDCA for {state.before:g} epochs, then " if state.before else ""
+        return f"{first}Newton{where}, chosen automatically: {state.reason}"
+
+    def _steps(self, problem: Problem, state: AutoState, count: int) -> int:
+        inner = self._inner(problem, state)
+        if state.switch:
+            state.switch, state.second = False, True
+            state.before = state.updates / problem.shape[0]
+            state.newton = Newton().begin(inner, state.rng, SDCA().answer(inner, state.sdca))
+        if not count:
+            return self._at_work(state)._steps(inner, self._part(state), 0)
+        if not state.second:
+            SDCA().advance(inner, state.sdca, count)
+            return count
+        # one step of Newton's method for one epoch: made when the epoch ends
+        ends = state.position + count == self.epoch_length(problem)
+        return Newton()._steps(inner, state.newton, 1) if ends else 0
+
+    def _inner(self, problem: Problem, state: AutoState) -> Problem:
+        return problem if state.problem is None else state.problem
+
+    def _at_work(self, state: AutoState) -> Solver:
+        return Newton() if state.second else SDCA()
+
+    def _part(self, state: AutoState) -> Any:
+        return state.newton if state.second else state.sdca
+
+
+def _newton_applies(problem: Problem) -> bool:
+    """Tell whether Newton's method is defined, and its equations can be solved in double."""
+    known = type(problem.loss).stiffness is not Loss.stiffness
+    if not known or problem.loss.task == "multiclass" or not isinstance(problem.penalty, L2):
+        return False
+    if problem.shape[1] > DIRECT and not math.isfinite(problem.loss.smoothness):
+        return False  # measured: SDCA is faster on text, whatever lam
+    return float(problem.share @ problem.sqnorms) < 1e12 * problem.lam
+
+
+def _has_few_features(problem: Problem) -> bool:
+    n, d = problem.shape
+    if not math.isfinite(problem.loss.smoothness):
+        return n >= 200 * d
+    # the epochs of SDCA grow with the condition number
+    condition = float(problem.share @ problem.sqnorms) * problem.loss.smoothness / problem.lam / n
+    return (3.0 + 3.0 * condition) * _epoch_cost(problem) > _newton_cost(problem, 1.0)
+
+
+def _is_wide(problem: Problem) -> bool:
+    n, d = problem.shape
+    few = isinstance(problem.rows, DenseRows) and n <= _FEW and d >= 2 * n
+    return few and problem.loss.task != "multiclass" and isinstance(problem.penalty, L2)
+
+
+def _condensed(problem: Problem) -> Problem:
+    """Return the problem with rows in n coordinates: the dual knows their inner products only."""
+    X = cast("DenseRows", problem.rows).X
+    n, d = X.shape
+    gram = np.zeros((n, n))
+    for start in range(0, d, _COLUMNS):
+        part = X[:, start : start + _COLUMNS].astype(np.float64)
+        gram += part @ part.T
+    diagonal = np.diagonal(gram).copy()
+    for ridge in 10.0 ** np.arange(-16, 0):  # no more than equal rows and rounding ask for
+        with contextlib.suppress(linalg.LinAlgError):
+            factor = linalg.cholesky(gram, lower=True, check_finite=False)
+            return problem._with(rows=DenseRows(np.ascontiguousarray(factor)))
+        np.fill_diagonal(gram, diagonal + ridge * diagonal.max())
+    raise ValueError("the rows of X have no finite inner products: scale the features")
+
+
+def _epoch_cost(problem: Problem) -> float:
+    """Nanoseconds of an epoch of SDCA, roughly."""
+    per_row = 150.0 if isinstance(problem.loss, Logistic) else 30.0
+    return 3.0 * problem.rows.stored + per_row * problem.shape[0]
+
+
+def _newton_cost(problem: Problem, decades: float) -> float:
+    """Nanoseconds of Newton's method for so many decades of the gap, roughly."""
+    n, d = problem.shape
+    smooth = math.isfinite(problem.loss.smoothness)
+    stored, per_row = problem.rows.stored, problem.rows.stored / n
+    if d > DIRECT:  # some 30 conjugate gradients for each step
+        return (4.0 + 2.0 * decades) * (120.0 * stored + 100.0 * d)
+    sampled = min(n, max(SAMPLE * d, ENOUGH))
+    dense = isinstance(problem.rows, DenseRows)
+    moments = sampled * (0.05 * d * d if dense else 0.5 * per_row * per_row)
+    step = 4.0 * stored + 60.0 * n + moments + 0.02 * d**3 + 3e5
+    return ((3.0 + decades) if smooth else (5.0 + 8.0 * decades)) * step

@@ -1,0 +1,129 @@
+"""The Hessian of a linear model's objective: products with it, and Newton directions."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import numpy as np
+from scipy import linalg
+
+from zerogap._jit import kernel
+from zerogap.penalties import L2
+from zerogap.problem import Problem
+from zerogap.rows import CSRRows, DenseRows
+
+DIRECT = 3000  # features up to which the Hessian is factorised
+SAMPLE = 4  # rows per feature that make a good preconditioner
+ENOUGH = 4096  # rows below which sampling saves nothing
+_PRODUCTS = 250  # for one direction
+_IDENTITY = L2()
+
+
+@kernel
+def _add_products(rows, h, v, offset, identity, out, start, stop):
+    """out += sum_i h_i (x_i.v + offset) x_i; returns the sum of the factors"""
+    total = 0.0
+    for i in range(start, stop):
+        factor = h[i] * (rows.dot(i, v, identity) + offset)
+        rows.add_to(out, i, factor)
+        total += factor
+    return total
+
+
+@kernel
+def _add_squares(rows, h, out, start, stop):
+    """out_j += sum_i h_i x_ij^2"""
+    for i in range(start, stop):
+        rows.add_squares(out, i, h[i])
+
+
+class Hessian:
+    """lam + sum_i h_i x_i x_i' over the rows with h_i > 0, and a last row for the intercept."""
+
+    def __init__(self, problem: Problem, h: np.ndarray, damping: float = 1e-9) -> None:
+        self.problem, self.intercept = problem, problem.fit_intercept
+        active = np.flatnonzero(h)
+        most = len(active) > 0.7 * len(h)
+        self.rows = problem.rows if most else problem.rows.take(active)
+        self.h = h if most else h[active]
+        # without rows the intercept has no curvature: a little keeps the direction finite
+        self.least = damping * (1.0 + float(self.h.sum()))
+
+    def solve(self, target: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+        """Return the Newton direction and the number of products with the Hessian it took."""
+        n, d = len(self.h), self.problem.shape[1]
+        if d > DIRECT:
+            return self._conjugate_gradients(self._diagonal(), target)
+        size = max(SAMPLE * d, ENOUGH)
+        if n <= 2 * size:
+            return self.inverse()(target), 0
+        chosen = np.sort(rng.choice(n, size, replace=False))
+        h = self.h[chosen]
+        h *= self.h.sum() / max(h.sum(), 1e-300)
+        return self._conjugate_gradients(self._inverse(self.rows.take(chosen), h), target)
+
+    def inverse(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that solves with the Hessian, factorised whatever that costs."""
+        return self._inverse(self.rows, self.h)
+
+    def __matmul__(self, v: np.ndarray) -> np.ndarray:
+        d = self.problem.shape[1]
+        offset = float(v[d]) if self.intercept else 0.0
+        out, total = np.zeros(len(v)), 0.0
+        for block in self.rows.blocks():
+            total += _add_products(self.rows, self.h, v[:d], offset, _IDENTITY, out[:d], *block)
+        out[:d] += self.problem.lam * v[:d]
+        if self.intercept:
+            out[d] = total + self.least * offset
+        return out
+
+    def _conjugate_gradients(
+        self, precondition: Callable[[np.ndarray], np.ndarray], target: np.ndarray
+    ) -> tuple[np.ndarray, int]:
+        """Solve until the residual has fallen tenfold."""
+        p, rest = np.zeros_like(target), target.copy()
+        eased = precondition(rest)
+        along, size = eased, float(rest @ eased)
+        goal = 0.01 * size
+        products = 0
+        while size > goal and products < _PRODUCTS:
+            products += 1
+            product = self @ along
+            step = size / float(along @ product)
+            p += step * along
+            rest -= step * product
+            eased = precondition(rest)
+            before, size = size, float(rest @ eased)
+            along = eased + (size / before) * along
+        return p, products
+
+    def _inverse(
+        self, rows: DenseRows | CSRRows, h: np.ndarray
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that solves with the Hessian of these rows."""
+        d = self.problem.shape[1]
+        matrix = np.zeros((d + self.intercept, d + self.intercept))
+        if len(h):
+            matrix[:d, :d] = rows.moments(h)
+        if self.intercept and len(h):
+            matrix[d, :d] = matrix[:d, d] = rows.transposed_product(h[:, None])[0]
+        diagonal = np.diagonal(matrix).copy()
+        diagonal[:d] += self.problem.lam
+        if self.intercept:
+            diagonal[d] = h.sum() + self.least
+        for ridge in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):  # rounding may have made it indefinite
+            np.fill_diagonal(matrix, diagonal + ridge * diagonal.max())
+            with contextlib.suppress(linalg.LinAlgError):
+                factor = linalg.cho_factor(matrix, lower=True, check_finite=False)
+                return lambda v: linalg.cho_solve(factor, v, check_finite=False)
+        return lambda v: v / diagonal
+
+    def _diagonal(self) -> Callable[[np.ndarray], np.ndarray]:
+        d = self.problem.shape[1]
+        diagonal = np.full(d + self.intercept, self.problem.lam)
+        for block in self.rows.blocks():
+            _add_squares(self.rows, self.h, diagonal[:d], *block)
+        if self.intercept:
+            diagonal[d] = self.h.sum() + self.least
+        return lambda v: v / diagonal

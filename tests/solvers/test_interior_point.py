@@ -1,0 +1,181 @@
+"""The interior point method: the same optimum in a few steps, from inside the domain."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import zerogap as zg
+from problems import make_data, make_problem
+from zerogap.losses import LOSSES
+from zerogap.solvers import hessian
+
+LINES = ["hinge", "absolute", "epsilon-insensitive", "quantile"]
+every_loss = pytest.mark.parametrize("loss", LINES)
+with_or_without_intercept = pytest.mark.parametrize("intercept", [False, True])
+
+
+def optimum(problem):
+    return zg.solve(problem, zg.SDCA(), tol=1e-11, max_epochs=50_000, random_state=0).certificate
+
+
+@every_loss
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("weighted", [False, True])
+@with_or_without_intercept
+def test_same_optimum_as_coordinate_ascent(loss, storage, weighted, intercept):
+    problem = make_problem(loss, storage, weighted=weighted, intercept=intercept)
+    assert (np.min(problem.share) == 0.0) == weighted
+    best = optimum(problem)
+    run = zg.solve(problem, zg.InteriorPoint(), tol=1e-10, max_epochs=25, record="epoch")
+    assert run.stop_reason == "converged"
+    assert run.certificate.primal == pytest.approx(best.primal, rel=1e-9)
+    above = run.history["primal"] - best.dual
+    assert np.all(run.history["gap"] >= above - 1e-9 * best.primal), "never below the true distance"
+
+
+@pytest.mark.parametrize(
+    "loss", [zg.Quantile(0.9), zg.EpsilonInsensitive(0.0), zg.EpsilonInsensitive(2.0)], ids=repr
+)
+def test_parameters_of_the_loss(loss):
+    problem = make_problem(loss, intercept=True)
+    run = zg.solve(problem, zg.InteriorPoint(), tol=1e-10, max_epochs=25)
+    assert run.stop_reason == "converged"
+    assert run.certificate.primal == pytest.approx(optimum(problem).primal, rel=1e-9)
+
+
+@every_loss
+@with_or_without_intercept
+def test_every_iterate_is_inside_and_its_gap_is_known(loss, intercept):
+    problem = make_problem(loss, weighted=True, intercept=intercept, lam=1e-3)
+    solver = zg.InteriorPoint()
+    state = solver.begin(problem, np.random.default_rng(0))
+    low, high = np.transpose([problem.loss.domain(y) for y in problem.y])
+    for _ in range(12):
+        solver.advance(problem, state, 1)
+        assert min(x.min() for x in (state.t, state.s, state.r, state.v)) > 0.0
+        w, b, alpha = solver.answer(problem, state)
+        assert np.all((alpha >= low - 1e-15) & (alpha <= high + 1e-15))
+        np.testing.assert_allclose(
+            (state.t + state.s).sum(axis=1), high - low, rtol=1e-12, err_msg="one length"
+        )
+        weighted = problem.share > 0.0
+        if loss != "epsilon-insensitive":  # r - v = z + c = z - y
+            score = problem.scores(w)[weighted] + b
+            found = (state.r - state.v)[weighted, 0]
+            np.testing.assert_allclose(found, score - problem.y[weighted], atol=1e-9)
+        if not intercept:  # else alpha is first made to sum to zero
+            gap = problem.certificate(w, b, alpha).gap
+            assert gap <= solver.gap_estimate(problem, state) * (1.0 + 1e-9) + 1e-14
+    assert problem.certificate(*solver.answer(problem, state)).relative_gap < 1e-6
+    if intercept:
+        assert abs(problem.share @ alpha) < 1e-9
+
+
+@every_loss
+@with_or_without_intercept
+def test_ill_conditioned_data_need_hardly_more_steps(loss, intercept):
+    X, y = make_data(loss, n=300, d=12)
+    problem = zg.Problem(X * np.logspace(0, 4, 12), y, loss, lam=1e-7, fit_intercept=intercept)
+    run = zg.solve(problem, zg.InteriorPoint(), tol=1e-10, max_epochs=40)
+    assert run.stop_reason == "converged"
+
+
+@every_loss
+def test_steps_beyond_rounding_do_no_harm(loss):
+    problem = make_problem(loss, weighted=True, intercept=True, lam=1e-3)
+    run = zg.solve(problem, zg.InteriorPoint(), tol=0.0, max_epochs=100, record="epoch")
+    assert run.certificate.epochs in (100.0, *run.history["epoch"][run.history["gap"] == 0.0])
+    assert run.certificate.relative_gap < 1e-12
+
+
+def test_rows_without_weight_are_not_there():
+    X, y = make_data("hinge", n=60)
+    weights = np.arange(60) % 3
+    some = weights > 0
+    options = {"tol": 0.0, "max_epochs": 8}
+    all_rows = zg.Problem(X, y, "hinge", 0.01, weights, fit_intercept=True)
+    fewer = zg.Problem(X[some], y[some], "hinge", 0.01, weights[some], fit_intercept=True)
+    runs = [zg.solve(problem, zg.InteriorPoint(), **options) for problem in (all_rows, fewer)]
+    np.testing.assert_allclose(runs[0].w, runs[1].w, rtol=1e-8)
+    assert runs[0].certificate.relative_gap < 1e-2
+
+
+def test_same_bits_whatever_the_seed_and_the_start():
+    problem = make_problem("hinge", n=200, intercept=True, lam=1e-4)
+    start = zg.solve(problem, zg.SDCA(), tol=0.1, random_state=0)
+    options = {"tol": 0.0, "max_epochs": 9}
+    runs = [
+        zg.solve(problem, zg.InteriorPoint(), random_state=seed, warm_start=warm, **options)
+        for seed, warm in ((0, None), (1, None), (0, start))
+    ]
+    for run in runs[1:]:
+        np.testing.assert_array_equal(run.w, runs[0].w)
+    solved = zg.solve(problem, zg.InteriorPoint(), tol=1e-9)
+    again = zg.solve(problem, zg.InteriorPoint(), tol=1e-9, warm_start=solved)
+    assert again.certificate.epochs == 0
+
+
+@every_loss
+def test_resume_is_exact(loss, tmp_path):
+    problem, path = make_problem(loss, n=80, intercept=True, lam=1e-4), tmp_path / "run"
+    solver, options = zg.InteriorPoint(), {"tol": 0.0, "random_state": 2}
+    for epochs in (1, 2, 7, 10):
+        pieces = zg.solve(problem, solver, max_epochs=epochs, checkpoint=path, **options)
+    whole = zg.solve(problem, solver, max_epochs=10, **options)
+    np.testing.assert_array_equal(pieces.w, whole.w)
+    np.testing.assert_array_equal(pieces.alpha, whole.alpha)
+    assert pieces.b == whole.b
+
+
+@dataclass(frozen=True)
+class Costly(zg.losses.MarginLoss):
+    """Hinge that counts five times for positive targets, as a user would write it."""
+
+    lipschitz = 5.0
+
+    def value(self, z, y):
+        return (5.0 if y > 0.0 else 1.0) * max(0.0, 1.0 - y * z)
+
+    def derivative(self, z, y):
+        return -y * (5.0 if y > 0.0 else 1.0) if y * z < 1.0 else 0.0
+
+    def domain(self, y):
+        return (0.0, 5.0) if y > 0.0 else (-1.0, 0.0)
+
+    def conjugate(self, a, y):
+        return -a * y if 0.0 <= a * y <= (5.0 if y > 0.0 else 1.0) else np.inf
+
+
+def test_own_losses_need_neither_dual_step_nor_stiffness():
+    X, y = make_data("hinge", n=100)
+    weights = np.where(y > 0, 5.0, 1.0)
+    lam = 0.01 * weights.mean()  # weights have sum S, costs do not: P / S times their mean
+    run = zg.solve(zg.Problem(X, y, Costly(), lam), zg.InteriorPoint(), tol=1e-10)
+    same = zg.solve(zg.Problem(X, y, "hinge", 0.01, weights), zg.InteriorPoint(), tol=1e-10)
+    assert run.certificate.relative_gap <= 1e-10
+    np.testing.assert_allclose(run.w, same.w, rtol=1e-4)
+
+
+@pytest.mark.parametrize("loss", sorted(set(LOSSES) - set(LINES)))
+def test_curved_losses_are_refused(loss):
+    with pytest.raises(ValueError, match=r"is not made of straight lines.*use Newton"):
+        zg.solve(make_problem(loss), zg.InteriorPoint())
+
+
+def test_other_problems_are_refused():
+    with pytest.raises(ValueError, match="made for the L2 penalty"):
+        zg.solve(make_problem("hinge", l1_ratio=0.5), zg.InteriorPoint())
+    X, _ = make_data("hinge", n=30)
+    with pytest.raises(ValueError, match="InteriorPoint cannot take MulticlassHinge"):
+        zg.solve(zg.Problem(X, np.arange(30) % 3, "multiclass-hinge", 0.1), zg.InteriorPoint())
+    wide = zg.Problem(np.ones((2, hessian.DIRECT + 1)), [-1, 1], "hinge", 0.1)
+    with pytest.raises(ValueError, match="3,001 features are too many"):
+        zg.solve(wide, zg.InteriorPoint())
+
+
+def test_estimators_take_it_by_name():
+    X, y = make_data("hinge", n=200)
+    clf = zg.LinearClassifier(solver="interior-point", lam=1e-6, tol=1e-9).fit(X, y)
+    assert clf.certificate_.relative_gap <= 1e-9
+    assert clf.certificate_.solver == "InteriorPoint()"

@@ -1,0 +1,205 @@
+"""Newton's method and the solver that chooses: two roads to the same optimum, at any accuracy."""
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import zerogap as zg
+from problems import make_data, make_problem
+from zerogap.losses import LOSSES
+from zerogap.solvers import hessian
+
+every_loss = pytest.mark.parametrize("loss", LOSSES)
+every_solver = pytest.mark.parametrize("solver", [zg.Newton(), zg.Auto()], ids=repr)
+
+
+def optimum(problem):
+    return zg.solve(problem, zg.SDCA(), tol=1e-11, max_epochs=50_000, random_state=0).certificate
+
+
+@every_solver
+@every_loss
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_same_optimum_as_coordinate_ascent(solver, loss, storage, weighted, intercept):
+    problem = make_problem(loss, storage, weighted=weighted, intercept=intercept)
+    best = optimum(problem)
+    run = zg.solve(problem, solver, tol=1e-10, max_epochs=200, record="epoch", random_state=0)
+    assert run.stop_reason == "converged"
+    assert run.certificate.primal == pytest.approx(best.primal, rel=1e-9)
+    above = run.history["primal"] - best.dual
+    assert np.all(run.history["gap"] >= above - 1e-9 * best.primal), "never below the true distance"
+
+
+@every_loss
+def test_ill_conditioned_data_need_few_steps(loss):
+    """Columns of scales 1 to 10^4, hardly any regularisation: hopeless for first-order methods."""
+    X, y = make_data(loss, n=300, d=12)
+    scales = np.logspace(0, 4, 12)
+    problem = zg.Problem(X * scales, y, loss, lam=1e-7)
+    run = zg.solve(problem, zg.Newton(), tol=1e-7, max_epochs=150, random_state=0)
+    assert run.certificate.relative_gap <= 1e-7
+    slow = zg.solve(problem, zg.SDCA(), tol=1e-7, max_epochs=150, random_state=0)
+    assert slow.certificate.relative_gap > 1e-7
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared-hinge"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_sampled_factorised_and_diagonal_hessians_lead_to_one_optimum(loss, intercept, monkeypatch):
+    problem = make_problem(loss, "csr", n=700, d=9, intercept=intercept, lam=1e-3)
+    values = []
+    for direct, enough in ((3000, 4096), (3000, 50), (5, 4096)):
+        monkeypatch.setattr(hessian, "DIRECT", direct)
+        monkeypatch.setattr(hessian, "ENOUGH", enough)
+        run = zg.solve(problem, zg.Newton(), tol=1e-9, max_epochs=200, random_state=0)
+        assert run.stop_reason == "converged"
+        values.append(run.certificate.primal)
+    np.testing.assert_allclose(values, values[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_products_and_directions_are_those_of_the_matrix(intercept):
+    problem = make_problem("logistic", "csr", n=60, d=6, intercept=intercept, lam=0.01)
+    rng = np.random.default_rng(0)
+    h = rng.random(60) * (rng.random(60) < 0.5)
+    X = np.hstack([problem.rows.product(np.eye(6)), np.ones((60, int(intercept)))])
+    matrix = X.T @ (h[:, None] * X)
+    matrix[np.arange(6), np.arange(6)] += 0.01
+    of = hessian.Hessian(problem, h)
+    v = rng.standard_normal(6 + intercept)
+    np.testing.assert_allclose(of @ v, matrix @ v, rtol=1e-7)
+    direction, products = of.solve(v, rng)
+    assert products == 0
+    np.testing.assert_allclose(matrix @ direction, v, atol=1e-6)
+
+
+def test_rows_that_cannot_move_are_left_out_and_nothing_changes():
+    """Late in a run most rows are far from their kinks: the steps are over the others only."""
+    X, y = make_data("hinge", n=3000, d=4)
+    problem = zg.Problem(X, y, "hinge", lam=1e-5)
+    solver = zg.Newton()
+    state = solver.begin(problem, np.random.default_rng(0))
+    sizes = []
+    for _ in range(40):
+        solver.advance(problem, state, 1)
+        w, b, alpha = solver.answer(problem, state)
+        gap = problem.certificate(w, b, alpha).gap
+        inside = np.linalg.norm(np.append(w, b) - state.at) <= state.radius
+        if inside:  # the solver's own bookkeeping is then exact
+            assert solver.gap_estimate(problem, state) == pytest.approx(gap, rel=1e-6, abs=1e-14)
+        sizes.append(len(state.near))
+    assert sizes[0] == 3000
+    assert min(sizes) < 1000
+
+
+@every_solver
+def test_resume_is_exact(solver, tmp_path):
+    for loss in ("hinge", "logistic"):
+        problem, path = make_problem(loss, n=80, intercept=True, lam=1e-4), tmp_path / loss
+        for epochs in (1, 2, 7, 12):
+            pieces = zg.solve(
+                problem, solver, tol=0.0, max_epochs=epochs, random_state=2, checkpoint=path
+            )
+        whole = zg.solve(problem, solver, tol=0.0, max_epochs=12, random_state=2)
+        np.testing.assert_array_equal(pieces.w, whole.w)
+
+
+@every_solver
+def test_weights_equal_repetition(solver):
+    X, y = make_data("hinge", n=50)
+    times = np.random.default_rng(3).integers(0, 4, 50)
+    twice = np.repeat(np.arange(50), times)
+    kwargs = {"tol": 1e-10, "max_epochs": 300, "random_state": 0}
+    weighted = zg.solve(zg.Problem(X, y, "hinge", 0.01, times), solver, **kwargs)
+    repeated = zg.solve(zg.Problem(X[twice], y[twice], "hinge", 0.01), solver, **kwargs)
+    np.testing.assert_allclose(weighted.w, repeated.w, atol=1e-4)
+    assert weighted.certificate.primal == pytest.approx(repeated.certificate.primal, rel=1e-9)
+
+
+@every_solver
+def test_a_warm_start_at_the_optimum_is_certified_at_once(solver):
+    problem = make_problem("hinge", n=80, intercept=True, lam=1e-3)
+    first = zg.solve(problem, solver, tol=1e-8, random_state=0)
+    again = zg.solve(problem, solver, tol=1e-8, warm_start=first, random_state=0)
+    assert again.certificate.epochs == 0
+    near = zg.Problem(*make_data("hinge", n=80), "hinge", 1.1e-3, fit_intercept=True)
+    cold = zg.solve(near, zg.Newton(), tol=1e-8, random_state=0).certificate.epochs
+    assert zg.solve(near, zg.Newton(), tol=1e-8, warm_start=first).certificate.epochs <= cold
+
+
+@dataclass(frozen=True)
+class Own(zg.losses.MarginLoss):
+    """Hinge without a stiffness."""
+
+    lipschitz = 1.0
+    value, derivative = zg.Hinge.value, zg.Hinge.derivative
+    conjugate, dual_step = zg.Hinge.conjugate, zg.Hinge.dual_step
+
+
+def test_losses_and_penalties_that_newton_cannot_take():
+    with pytest.raises(ValueError, match="made for the L2 penalty"):
+        zg.solve(make_problem("logistic", l1_ratio=0.5), zg.Newton())
+    X, y = make_data("hinge")
+    problem = zg.Problem(X, y, Own(), 0.1)
+    with pytest.raises(ValueError, match=r"Own.* has no stiffness\(a, y\)"):
+        zg.solve(problem, zg.Newton())
+    assert zg.solve(problem, zg.Auto(), tol=1e-8, random_state=0).stop_reason == "converged"
+
+
+# The choice
+
+
+def story(problem, **options):
+    return zg.solve(problem, zg.Auto(), random_state=0, **options).certificate.solver
+
+
+def test_auto_says_what_it_did():
+    X, y = make_data("hinge", n=400, d=6)
+    easy = zg.Problem(X, y, "hinge", lam=1.0)
+    assert story(easy) == "SDCA, chosen automatically"
+    hard = zg.Problem(X, y, "hinge", lam=1e-7)
+    assert "then Newton, chosen automatically: " in story(hard, tol=1e-6)
+    for loss in ("hinge", "logistic"):
+        tall = zg.Problem(*make_data(loss, n=20_000, d=6), loss, lam=1e-6)
+        assert story(tall) == "Newton, chosen automatically: there are few features"
+    net = zg.Problem(X, y, "hinge", lam=1e-3, l1_ratio=0.5)
+    assert story(net, max_epochs=50, tol=1e-2) == "SDCA, chosen automatically"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("intercept", [False, True])
+@every_loss
+def test_wide_data_are_solved_on_their_inner_products(loss, intercept, dtype):
+    X, y = make_data(loss, n=30, d=400, dtype=dtype)
+    problem = zg.Problem(X, y, loss, lam=0.05, fit_intercept=intercept)
+    run = zg.solve(problem, zg.Auto(), tol=1e-9, random_state=0)
+    assert "on inner products" in run.certificate.solver
+    assert run.stop_reason == "converged"
+    assert run.certificate.primal == pytest.approx(optimum(problem).primal, rel=1e-8)
+    again = zg.solve(problem, zg.Auto(), tol=1e-9, random_state=0, warm_start=run)
+    assert again.certificate.epochs == 0
+
+
+def test_auto_is_deterministic():
+    problem = make_problem("hinge", n=200, lam=1e-5)
+    runs = [zg.solve(problem, zg.Auto(), tol=1e-9, random_state=7) for _ in range(2)]
+    np.testing.assert_array_equal(runs[0].w, runs[1].w)
+    assert runs[0].certificate.solver == runs[1].certificate.solver
+
+
+def test_estimators_say_what_was_chosen():
+    X, y = make_data("hinge", n=200)
+    clf = zg.LinearClassifier(lam=1e-6, tol=1e-6, random_state=0).fit(X, y)
+    assert "Newton" in clf.certificate_.solver
+    text = sparse.random(300, 2000, density=0.02, format="csr", random_state=0)
+    target = np.where(np.arange(300) % 2, 1, -1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf = zg.LinearClassifier(random_state=0).fit(text, target)
+    assert clf.certificate_.solver == "SDCA, chosen automatically"
+    assert math.isfinite(clf.certificate_.gap)
