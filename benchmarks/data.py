@@ -1,30 +1,73 @@
-"""The real data sets of benchmarks and tests, from the folder named by ZEROGAP_DATA."""
+"""The data sets of benchmarks and tests: real ones of the folder ZEROGAP_DATA, and made ones."""
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
-from sklearn.datasets import load_svmlight_file
+from sklearn.preprocessing import normalize, scale
+
+from zerogap import datasets
+from zerogap.datasets.mnist import MEAN, STD
+
+Rows = np.ndarray | sparse.csr_matrix
+
+CLASSIFICATION = (
+    *("rcv1", "a9a", "w8a", "ijcnn1", "reuters", "covtype", "mnist", "gordon", "gravier", "skin"),
+    *("ill-conditioned", "million"),
+)
+REGRESSION = ("elevation", "digit", "rcv1-number", "gravier-number", "ill-conditioned-number")
 
 
-def load(name: str, folder: Path) -> tuple[object, np.ndarray]:
-    """Return rows and targets -1 and +1."""
-    if name == "a9a":
-        return load_svmlight_file(str(folder / "a9a/a9a.gz"), n_features=123)
-    if name == "ijcnn1":
-        return load_svmlight_file(str(folder / "ijcnn1/ijcnn1.trn.bz2"))
-    if name == "rcv1":
-        with np.load(folder / "rcv1_subsets/rcv1_subsets.npz") as file:
-            values = file["values_x1e6"] / 1e6
-            indices, indptr = file["indices"].astype(np.int32), file["indptr"]
-            X = sparse.csr_matrix((values, indices, indptr), shape=tuple(file["shape"]))
-            y = file["y_binary"].astype(float)
-        return X[y != 0], y[y != 0]
-    if name == "skin":
-        with gzip.open(folder / "skin/Skin_NonSkin.txt.gz") as file:
-            table = np.loadtxt(file)
-        return table[:, :3] / 255.0, np.where(table[:, 3] == 1, 1.0, -1.0)
-    raise ValueError(f"unknown data set {name!r}")
+def load(name: str, folder: Path | None = None) -> tuple[Rows, np.ndarray]:
+    """Return rows and targets: -1 and +1, or numbers of mean 0 and variance 1 for REGRESSION.
+
+    Pixels and colours are in [0, 1]; columns of covtype and of the genes have mean 0 and variance
+    1; texts have rows of norm 1; the rest is as LIBSVM has it.
+    """
+    if name == "million":
+        return make_million()
+    if name.startswith("ill-conditioned"):
+        X, y, beta = datasets.make_ill_conditioned(20_000, 200, random_state=0)
+        noise = np.random.default_rng(1).standard_normal(len(y))
+        return X, scale(X @ beta + 0.5 * noise) if name in REGRESSION else y
+    if name == "elevation":
+        X, _ = load("covtype", folder)
+        return np.ascontiguousarray(X[:, 1:]), X[:, 0]
+    if name == "digit":
+        data = datasets.load("mnist", folder)
+        return _pixels(data), scale(data.y.astype(float))
+    if name in REGRESSION:
+        X, y = load(name.removesuffix("-number"), folder)
+        return X, scale(y)
+    data = datasets.load(name, folder)
+    y = data.y.astype(float)
+    if name == "covtype":
+        return scale(data.X), np.where(y == 2, 1.0, -1.0)
+    if name == "mnist":
+        return _pixels(data), np.where(y % 2 == 0, 1.0, -1.0)
+    if name in ("gordon", "gravier"):
+        return data.standardise().X, y
+    return data.X / 255.0 if name == "skin" else data.X, y
+
+
+def _pixels(data: datasets.Dataset) -> np.ndarray:
+    """Undo the normalisation, so that what is black is zero again."""
+    return np.round(255.0 * (data.X.astype(float) * STD + MEAN)) / 255.0
+
+
+def make_million() -> tuple[sparse.csr_matrix, np.ndarray]:
+    """Return 10^6 rows of norm 1 with 30 words of 10^5, the k-th drawn in proportion to 1 / k."""
+    n, d, words = 1_000_000, 100_000, 30
+    rng = np.random.default_rng(0)
+    drawn = np.exp(np.log(d) * rng.random((n, words), dtype=np.float32)).astype(np.int32) - 1
+    drawn = np.sort(np.minimum(drawn, d - 1), axis=1).ravel()
+    starts = np.arange(0, len(drawn) + 1, words, dtype=np.int32)
+    X = sparse.csr_matrix((np.ones(len(drawn)), drawn, starts), shape=(n, d))
+    X.sum_duplicates()
+    documents = np.bincount(X.indices, minlength=d)
+    X.data *= np.log1p(n / documents[X.indices])
+    normalize(X, copy=False)
+    scores = X @ rng.standard_normal(d)
+    return X, np.where(scores + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
