@@ -15,7 +15,7 @@ from zerogap.losses import Logistic, Loss
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows
-from zerogap.solvers.hessian import DIRECT, ENOUGH, SAMPLE
+from zerogap.solvers.hessian import DIRECT, moments_cost, worth_sampling
 from zerogap.solvers.newton import Newton, NewtonState
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.sdca import SDCA, SDCAState
@@ -106,11 +106,12 @@ class Auto(Solver):
         if record.epoch >= 2.0 * state.epoch:
             state.epoch, state.gap = record.epoch, gap
 
-    def gap_estimate(self, problem: Problem, state: AutoState) -> float | None:
+    def relative_gap(self, problem: Problem, state: AutoState) -> float | None:
         inner, part = self._inner(problem, state), self._part(state)
         if inner is problem or state.second:
-            return self._at_work(state).gap_estimate(inner, part)
-        return inner.examine(*SDCA().answer(inner, part))[-1]
+            return self._at_work(state).relative_gap(inner, part)
+        *_, primal, gap = inner.examine(*SDCA().answer(inner, part))
+        return gap / max(primal, 1e-300)
 
     def prepare(self, problem: Problem, state: AutoState) -> None:
         if not state.second:
@@ -192,7 +193,7 @@ def _condensed(problem: Problem) -> Problem:
 
 def _epoch_cost(problem: Problem) -> float:
     """Nanoseconds of an epoch of SDCA, roughly."""
-    per_row = 150.0 if isinstance(problem.loss, Logistic) else 30.0
+    per_row = 250.0 if isinstance(problem.loss, Logistic) else 30.0
     return 3.0 * problem.rows.stored + per_row * problem.shape[0]
 
 
@@ -203,8 +204,7 @@ def _newton_cost(problem: Problem, decades: float) -> float:
     stored, per_row = problem.rows.stored, problem.rows.stored / n
     if d > DIRECT:  # some 30 conjugate gradients for each step
         return (4.0 + 2.0 * decades) * (120.0 * stored + 100.0 * d)
-    sampled = min(n, max(SAMPLE * d, ENOUGH))
-    dense = isinstance(problem.rows, DenseRows)
-    moments = sampled * (0.05 * d * d if dense else 0.5 * per_row * per_row)
+    sampled = min(n, worth_sampling(problem.rows))
+    moments = 2.0 * per_row * sampled * moments_cost(problem.rows)
     step = 4.0 * stored + 60.0 * n + moments + 0.02 * d**3 + 3e5
     return ((3.0 + decades) if smooth else (5.0 + 8.0 * decades)) * step

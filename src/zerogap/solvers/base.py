@@ -237,15 +237,15 @@ class _Run:
     def advance_to_record(self, record: str | int | float, limits: _Limits) -> None:
         """Update until the next certificate is due, or the solver's own estimate asks for one."""
         target = self.next_record(record)
-        known = record == "auto" and self.solver.gap_estimate(self.problem, self.state) is not None
-        latest = target + self.length * (self.state.updates // self.length // 4)
+        known = record == "auto" and self.solver.relative_gap(self.problem, self.state) is not None
+        latest = max(target, 2 * self.state.updates)
         while True:
             step = self.state.updates + self.length if known else target
             self.advance(min(step, limits.last_update(self)), limits)
             if not known or limits.reached(self) or self.state.updates >= latest:
                 return
-            gap = self.solver.gap_estimate(self.problem, self.state)
-            if gap is None or gap <= self.tol * abs(self.last.certificate.primal):
+            gap = self.solver.relative_gap(self.problem, self.state)
+            if gap is None or gap <= self.tol:
                 return
 
     def advance(self, target: int, limits: _Limits) -> None:

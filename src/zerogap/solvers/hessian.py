@@ -14,8 +14,8 @@ from zerogap.problem import Problem
 from zerogap.rows import CSRRows, DenseRows
 
 DIRECT = 3000  # features up to which the Hessian is factorised
-SAMPLE = 4  # rows per feature that make a good preconditioner
-ENOUGH = 4096  # rows below which sampling saves nothing
+_SAMPLE = 4  # rows per feature that make a good preconditioner
+_PASSES = 4  # over the data that a Hessian may cost, whatever its sample
 _PRODUCTS = 250  # for one direction
 _IDENTITY = L2()
 
@@ -38,6 +38,18 @@ def _add_squares(rows, h, out, start, stop):
         rows.add_squares(out, i, h[i])
 
 
+def moments_cost(rows: DenseRows | CSRRows) -> float:
+    """Return the cost of a Hessian over that of a product with it, roughly."""
+    n, d = rows.shape
+    return 0.05 * d if isinstance(rows, DenseRows) else 0.25 * (rows.stored + 1) / (n + 1)
+
+
+def worth_sampling(rows: DenseRows | CSRRows) -> int:
+    """Return the number of rows whose Hessian makes a good preconditioner at little cost."""
+    n, d = rows.shape
+    return max(_SAMPLE * d, int(n * min(1.0, _PASSES / moments_cost(rows))))
+
+
 class Hessian:
     """lam + sum_i h_i x_i x_i' over the rows with h_i > 0, and a last row for the intercept."""
 
@@ -55,7 +67,7 @@ class Hessian:
         n, d = len(self.h), self.problem.shape[1]
         if d > DIRECT:
             return self._conjugate_gradients(self._diagonal(), target)
-        size = max(SAMPLE * d, ENOUGH)
+        size = worth_sampling(self.rows)
         if n <= 2 * size:
             return self.inverse()(target), 0
         chosen = np.sort(rng.choice(n, size, replace=False))

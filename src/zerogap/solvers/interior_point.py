@@ -119,12 +119,6 @@ class InteriorPoint(Solver):
     def answer(self, problem: Problem, state: InteriorPointState) -> Answer:
         return state.w.copy(), state.b, state.alpha
 
-    def gap_estimate(self, problem: Problem, state: InteriorPointState) -> float:
-        above = state.r - state.v
-        excess = state.t * np.maximum(above, 0.0) + state.s * np.maximum(-above, 0.0)
-        rest = state.w - problem.dual_sum(state.alpha)
-        return _sum(problem, excess) + 0.5 * problem.lam * float(rest @ rest)
-
     def _steps(self, problem: Problem, state: InteriorPointState, count: int) -> int:
         for _ in range(count):
             self._step(problem, state)

@@ -66,19 +66,12 @@ def _mark_movable(loss, y, z, centre, gamma, reach, movable):
 
 
 @kernel
-def _along(loss, y, share, z, dz, t, centre, gamma):
-    """Value and slope in t of the smoothed loss at the scores z + t dz."""
-    value, slope = 0.0, 0.0
+def _slope(loss, y, share, z, dz, t, centre, gamma):
+    """Slope in t of the smoothed loss at the scores z + t dz."""
+    total = 0.0
     for i in range(len(z)):
-        score = z[i] + t * dz[i]
-        a = _dual(loss, y[i], score, centre[i], gamma)
-        if gamma > 0.0:
-            shift = a - centre[i]
-            value -= share[i] * (loss.conjugate(a, y[i]) + a * score + 0.5 * gamma * shift * shift)
-        else:
-            value += share[i] * loss.value(score, y[i])
-        slope -= share[i] * a * dz[i]
-    return value, slope
+        total -= share[i] * dz[i] * _dual(loss, y[i], z[i] + t * dz[i], centre[i], gamma)
+    return total
 
 
 @dataclass
@@ -178,7 +171,7 @@ class Newton(Solver):
         ahead = self.begin(part, state.rng)
         for _ in range(50):
             self._steps(part, ahead, 1)
-            if self.gap_estimate(part, ahead) <= d / size * ahead.primal:
+            if self.relative_gap(part, ahead) <= d / size:
                 break
         state.w, state.b, alpha = self.answer(part, ahead)
         if ahead.gamma:
@@ -197,8 +190,8 @@ class Newton(Solver):
         alpha[state.near] = state.near_alpha
         return alpha
 
-    def gap_estimate(self, problem: Problem, state: NewtonState) -> float:
-        return state.excess + state.residual
+    def relative_gap(self, problem: Problem, state: NewtonState) -> float:
+        return (state.excess + state.residual) / max(state.primal, 1e-300)
 
     def _steps(self, problem: Problem, state: NewtonState, count: int) -> int:
         passes = 0
@@ -233,28 +226,22 @@ class Newton(Solver):
         """Find the rows that may change within the radius; add up the others; return the passes."""
         n = problem.shape[0]
         z = problem.scores(state.w) + state.b
-        alpha, h = np.empty(n), np.empty(n)
+        alpha, h, movable = np.empty(n), np.empty(n), np.ones(n, np.bool_)
         data = (problem.loss, problem.y)
         value, _ = _respond(*data, problem.share, z, state.centre, state.gamma, alpha, h)
-        movable = np.ones(n, np.bool_)
         if math.isfinite(radius):
             reach = radius * np.sqrt(problem.sqnorms + problem.fit_intercept)
             _mark_movable(*data, z, state.centre, state.gamma, reach, movable)
         if movable.sum() > 0.5 * n:
             movable[:], radius = True, math.inf
-        state.at, state.radius = np.append(state.w, state.b), radius
+        state.at, state.radius, state.part = np.append(state.w, state.b), radius, None
         state.near, state.alpha = np.flatnonzero(movable), alpha
         state.near_z, state.near_alpha, state.near_h = z[movable], alpha[movable], h[movable]
-        state.part = None
-        far = np.where(movable, 0.0, alpha)
-        state.far_u, state.far_mean = problem.dual_sum(far), float(problem.share @ far)
         part = self._part(problem, state)
         state.near_u = part.dual_sum(state.near_alpha)
-        near_value, _ = _respond(
-            *(part.loss, part.y, part.share, state.near_z, state.centre[state.near], state.gamma),
-            *(state.near_alpha, state.near_h),
-        )
-        state.far_value = value - near_value
+        far = np.where(movable, 0.0, alpha)
+        state.far_u, state.far_mean = problem.dual_sum(far), float(problem.share @ far)
+        state.far_value = value - part.loss_at(state.near_z)
         return 3
 
     def _part(self, problem: Problem, state: NewtonState) -> Problem:
@@ -276,18 +263,15 @@ class Newton(Solver):
         d = problem.shape[1]
         p, p_b = direction[:d], float(direction[d]) if problem.fit_intercept else 0.0
         dz = part.scores(p) + p_b
-        slope = float(gradient @ direction)
         data = (part.loss, part.y, part.share, state.near_z, dz)
         # the far rows' part of the objective is a line: their dual variables do not change
         line = -lam * float(state.far_u @ p) - state.far_mean * p_b
+        first, second = line + lam * float(state.w @ p), lam * float(p @ p)
 
-        def look(t: float) -> tuple[float, float]:
-            value, rise = _along(*data, t, centre, state.gamma)
-            moved = state.w + t * p
-            value += t * line + 0.5 * lam * float(moved @ moved)
-            return value, rise + line + lam * float(moved @ p)
+        def slope(t: float) -> float:
+            return float(_slope(*data, t, centre, state.gamma)) + first + t * second
 
-        t = _line_search(look, slope)
+        t = _line_search(slope, float(gradient @ direction))
         state.far_value += t * line
         state.w += t * p
         state.b += t * p_b
@@ -320,17 +304,15 @@ class Newton(Solver):
         self._require(known, f"{problem.loss} has no stiffness(a, y), which Newton's method needs")
 
 
-def _line_search(look: Callable[[float], tuple[float, float]], slope: float) -> float:
-    """Return a step at which a convex function has fallen and is half as steep at most."""
-    start, _ = look(0.0)
-    slack = 1e-14 * abs(start)
-    low, at_low, high, at_high, t = 0.0, slope, math.inf, 0.0, 1.0
+def _line_search(slope: Callable[[float], float], start: float) -> float:
+    """Return a step at which a convex function, of slope `start` at 0, is half as steep at most."""
+    low, at_low, high, at_high, t = 0.0, start, math.inf, 0.0, 1.0
     for _ in range(30):
-        value, now = look(t)
-        if value <= start + 1e-4 * t * slope + slack and abs(now) <= 0.5 * abs(slope):
+        now = slope(t)
+        if abs(now) <= 0.5 * abs(start):
             break
-        if now > 0.0 or not value <= start + slack:
-            high, at_high = t, abs(now)
+        if now > 0.0 or math.isnan(now):
+            high, at_high = t, now
         else:
             low, at_low = t, now
         if high == math.inf:

@@ -91,8 +91,8 @@ class Solver(Parameters):
                 age = draw - state.t0
                 state.next_draw = state.t0 + int(age / (1.0 - state.draw.random())) + 1
 
-    def gap_estimate(self, problem: Problem, state: Any) -> float | None:
-        """Return the gap by the solver's own bookkeeping, None if it keeps none.
+    def relative_gap(self, problem: Problem, state: Any) -> float | None:
+        """Return gap over primal by the solver's own bookkeeping, None if it keeps none.
 
         Certificates that come when they pay wait until it is small enough.
         """
