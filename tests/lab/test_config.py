@@ -131,9 +131,17 @@ def test_missing_data_are_told_and_the_rest_goes_on(zerogap, tmp_path, monkeypat
 
     monkeypatch.setattr(data.files, "read", refuse)
     out = tmp_path / "out"
-    line = ("reproduce", "S4-regret", "--quick", "--jobs", "1", "--data", tmp_path, "--out", out)
-    outcome = zerogap(*line)
-    assert outcome.exit_code == 3
-    assert outcome.stderr.count("without data set ijcnn1: put it here") == 1
-    assert "S4-10     holds" in outcome.stdout  # from the simulated data
+    line = ("--quick", "--jobs", "1", "--data", tmp_path, "--out", out)
+    outcome = zerogap("reproduce", "S4-regret", *line)
+    assert outcome.exit_code == 0, outcome.output  # the simulated data are left
+    assert outcome.stderr.count("ijcnn1") == 1
+    assert "without data set ijcnn1: put it here" in outcome.stderr
+    assert "S4-10     holds" in outcome.stdout
     assert (out / "tables" / "S4-regret.csv").exists()
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "data: simulated, without ijcnn1." in page
+    assert "runs are missing" not in page
+    outcome = zerogap("reproduce", "S4-regret", "S4-fixT", *line)
+    assert outcome.exit_code == 3
+    assert outcome.stderr.count("without data set") == 2
+    assert "not run, for want of data: S4-fixT" in outcome.stderr

@@ -28,7 +28,7 @@ from zerogap.lab import (
 )
 from zerogap.lab.images import unpack
 from zerogap.lab.looks import looks
-from zerogap.lab.report import NOT_JUDGED, make_report, write_report
+from zerogap.lab.report import NOT_JUDGED, make_report, tied, write_report
 from zerogap.lab.runner import run
 
 NASTY = "<i>a & b</i></script>"
@@ -88,7 +88,14 @@ SOLVERS = Experiment(
         Heat(id="heat", title="Heat", value="primal", x="lam", y="solver", prepare=final),
     ),
     tables=(
-        Table("errors", "Errors", lambda table: [{"solver": NASTY, "error": mean([0.1, 0.2])}]),
+        Table(
+            "errors",
+            "Errors",
+            lambda table: [
+                {"solver": NASTY, "runs": "all", "error": mean([0.1, 0.2])},
+                {"solver": "none", "error": 1648.2},
+            ],
+        ),
     ),
     claims=(
         Claim("S4-05", "It is so", judge),
@@ -234,6 +241,40 @@ def test_images_come_back():
     assert np.array_equal(grey, np.arange(100).reshape(10, 10))
     assert red.shape == (6, 8, 3)
     assert red[0, 0].tolist() == [255, 0, 0]
+
+
+def test_entries_stay_in_their_columns(page):
+    rows = page.evaluate(
+        "[...document.querySelectorAll('[aria-labelledby=table-errors] tr')].map("
+        "row => [...row.cells].map(cell => cell.innerText))"
+    )
+    assert rows[0] == ["solver", "runs", "error"]
+    assert rows[2] == ["none", "", "1648"]
+
+
+def test_panels_fill_their_rows(page):
+    """Pairs of axes are side by side; a telephone has one column."""
+    places = "id => new Set(plots(id).map(p => p.getBoundingClientRect().left)).size"
+    assert page.evaluate(places, "lines") == 2
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert page.evaluate(places, "lines") == 1
+
+
+@pytest.mark.parametrize(
+    ("panels", "paired", "across"),
+    [(1, False, 1), (2, False, 2), (4, False, 2), (6, False, 3), (8, False, 2), (6, True, 2)],
+)
+def test_rows_of_panels_have_no_holes(panels, paired, across):
+    names = [f"p{k}" for k in range(panels // 2 if paired else panels)]
+    table = pd.DataFrame({"p": names, "solver": "a", "updates": 1, "epoch": 1.0, "gap": 1.0})
+    figure = Lines(
+        id="f", title="t", y="gap", x=("updates", "epoch"), panels="p", side_by_side=paired
+    )
+    assert figure.drawing(table, {})["across"] == across
+
+
+def test_units_do_not_begin_a_line():
+    assert tied("a: 5 of 9 runs [21 %, 86 %]") == "a: 5 of 9\xa0runs [21\xa0%, 86\xa0%]"
 
 
 def test_verdicts_are_given_or_say_why_not(report):

@@ -201,6 +201,7 @@ def test_missing_data_are_told_once_and_the_rest_goes_on(tmp_path, monkeypatch):
     assert outcome.missing == {"skin": "put it here"}
     assert set(outcome.tables["toy"]["data"]) == {"simulated"}
     assert outcome.failures == []
+    assert outcome.unfinished == {}
 
 
 def test_small_version_is_smaller():

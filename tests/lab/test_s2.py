@@ -10,7 +10,6 @@ from zerogap.lab import DEPENDS, FAILS, HOLDS, Arm, Data
 from zerogap.lab.chapters import s2, s2_cells
 from zerogap.lab.data import Loaded
 from zerogap.lab.experiment import Cell
-from zerogap.losses import Logistic
 from zerogap.problem import Problem
 
 TABLE = {"c_sgd": 100.0, "eps": 1e-3, "c_sdca": 0.1}
@@ -43,23 +42,13 @@ def test_every_rule_ascends_and_none_gains_more_than_the_exact_step(
     rng = np.random.default_rng(1)
     alpha = problem.y * rng.uniform(size=40)
     w, before, shares = problem.weights(alpha), problem.dual(alpha), np.full(40, np.nan)
-    s2_cells._logistic_steps(problem, np.arange(40), alpha, w, s2_cells.RULES.index(rule), shares)
+    s2_cells._logistic_steps(problem, s2_cells.RULES[rule], np.arange(40), alpha, w, shares)
     assert problem.dual(alpha) > before
     np.testing.assert_allclose(w, problem.weights(alpha), atol=1e-10)
     known = shares[~np.isnan(shares)]
     assert len(known) > 20
     assert known.min() > 0
     assert known.max() <= 1 + 1e-9
-
-
-def test_the_published_step_is_the_library_s_approximate_one(rows: Loaded) -> None:
-    problem = make_problem(rows, lam=0.01)
-    alpha = 0.3 * problem.y
-    w = problem.weights(alpha)
-    z, q = float(rows.X[7] @ w), float(problem.sqnorms[7]) / (40 * 0.01)
-    step = Logistic(approximate=True).dual_step(alpha[7], problem.y[7], z, q)
-    s2_cells._logistic_steps(problem, np.array([7]), alpha, w, 1, np.empty(1))
-    assert alpha[7] == pytest.approx(0.3 * problem.y[7] + step, rel=1e-12)
 
 
 def test_rules_for_the_step_reach_the_same_optimum_with_certified_gaps(rows: Loaded) -> None:
@@ -220,3 +209,27 @@ def test_clarity_compares_changes_from_epoch_to_epoch() -> None:
 def test_every_row_of_the_inventory_has_its_place() -> None:
     wanted = {f"S2-{k:02d}" for k in (6, 18, 21, 22, 24, 25, 26, 27, 28, 29, 30)}
     assert wanted <= s2.CHAPTER.covers
+
+
+@pytest.mark.parametrize(
+    ("raised", "verdict"), [((3.0, 1.0, 1.0), DEPENDS), ((3.0,) * 3, HOLDS), ((1.0,) * 3, FAILS)]
+)
+def test_sgd_is_too_aggressive_where_its_first_epoch_raises_the_objective(
+    raised: tuple[float, ...], verdict: str
+) -> None:
+    table = pd.DataFrame(
+        {
+            "solver": arm.name,
+            "data": "made-up",
+            "lam": lam,
+            "seed": seed,
+            "epoch": 0.5,
+            "primal": np.log(2) * times * (1 + 0.01 * (seed - 1)),
+        }
+        for arm, times in zip(s2.SGD_ARMS, raised, strict=True)
+        for lam in (0.1, 1e-4)
+        for seed in range(3)
+    )
+    found = s2.judge_aggressive(table)
+    assert found.verdict == verdict
+    assert len(found.evidence) == 6

@@ -122,3 +122,9 @@ def test_lower_judges_group_by_group():
 def test_claims_cover_the_row_they_are_named_after():
     assert Claim("S0-52b", "so", lower).covers == ("S0-52",)
     assert Claim("extra", "so", lower, covers=("S0-1",)).covers == ("S0-1",)
+
+
+def test_intervals_are_written_in_few_digits():
+    assert Interval("", 1648.2, 1561.1, 1750.9, 5).numbers == "1650 [1560, 1750]"
+    assert Interval("", 1e-17, -0.0363, 0.0363, 5).numbers == "0 [-0.0363, 0.0363]"
+    assert Interval("", 0.544, 0.544, 0.544, 5).numbers == "0.544"

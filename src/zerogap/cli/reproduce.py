@@ -113,7 +113,9 @@ def show_report(command: str, report: Any, paths: dict[str, Path], json: bool) -
         note(command, f"without data set {name}: {why}")
     for failure in outcome.failures[:5]:
         note(command, f"failed: {failure}")
-    problems = [problem for section in report.sections for problem in section.problems]
+    lacking = [section for section in report.sections if section.missing and not section.facts]
+    others = (section for section in report.sections if section not in lacking)
+    problems = [problem for section in others for problem in section.problems]
     if not outcome.tables and outcome.interrupted:
         stop(command, "interrupted", INTERRUPTED)
     if not outcome.tables:
@@ -122,10 +124,11 @@ def show_report(command: str, report: Any, paths: dict[str, Path], json: bool) -
         stop(command, f"{len(outcome.failures)} runs failed", FAILURE)
     if outcome.interrupted:
         stop(command, "interrupted; the same command goes on from here", NOT_REACHED)
-    if outcome.missing:
-        stop(command, f"data sets missing: {', '.join(outcome.missing)}", NOT_REACHED)
     if problems:
         stop(command, f"{len(problems)} parts of the report failed: {problems[0]}", FAILURE)
+    if lacking:  # where other data are left to answer the question, the report is whole
+        names = ", ".join(section.experiment.id for section in lacking)
+        stop(command, f"not run, for want of data: {names}", NOT_REACHED)
 
 
 def _content(report: Any, paths: dict[str, Path]) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def _prepared(text: str, seed: int, folder: str | None) -> Loaded:
         rows = _on_all_rows(rows, data.first, seed)
     if data.test is not None:
         rows = _split(rows, data.test, data.groups, seed)
-    for transform in _parse(data.transforms, seed):
+    for transform in make_transforms(data.transforms, seed):
         X = transform.fit_transform(rows.X)
         X_test = None if rows.X_test is None else transform.transform(rows.X_test)
         rows = replace(rows, X=X, X_test=X_test)
@@ -174,7 +174,7 @@ def _pooled(rows: Loaded) -> Loaded:
 def _on_all_rows(rows: Loaded, transforms: tuple[str, ...], seed: int) -> Loaded:
     count, pool = len(rows.y), _pooled(rows)
     X = pool.X
-    for transform in _parse(transforms, seed):
+    for transform in make_transforms(transforms, seed):
         X = transform.fit_transform(X)
     return replace(rows, X=X[:count], X_test=None if rows.y_test is None else X[count:])
 
@@ -198,7 +198,8 @@ def _split(rows: Loaded, share: float, by_groups: bool, seed: int) -> Loaded:
     )
 
 
-def _parse(texts: tuple[str, ...], seed: int) -> list[Any]:
+def make_transforms(texts: tuple[str, ...], seed: int) -> list[Any]:
+    """Return transforms by their texts, such as "pca:n_components=40", with that seed."""
     found = [parse(text, _transforms()) for text in texts]
     for transform in found:
         if "random_state" in transform.get_params():

@@ -14,7 +14,7 @@ import numpy as np
 from zerogap.comparison.page import X_AXES
 from zerogap.lab.images import png
 from zerogap.lab.looks import Look, looks
-from zerogap.lab.statistics import mean
+from zerogap.lab.statistics import mean, number
 
 MOST_POINTS = 250  # of a line: more cannot be told apart
 LABELS = {
@@ -71,7 +71,9 @@ class Figure:
             table = table[table[column].isin(values)]
         if not len(table):
             raise ValueError(f"{self.id}: no row of the table is left to draw")
-        return {"id": self.id, "title": self.title, "kind": self.kind, **self._draw(table, solvers)}
+        made = self._draw(table, solvers)
+        place = {"kind": self.kind, "across": _across(made["panels"])}
+        return {"id": self.id, "title": self.title, **place, **made}
 
     def _draw(self, table: Any, solvers: Mapping[str, str]) -> dict[str, Any]:
         raise NotImplementedError
@@ -126,7 +128,8 @@ class Lines(Figure):
         panels = []
         for title, part in _parts(table, self.panels):
             series = [
-                _curve(part[part[self.by] == name], xs, ys, self.band) | _named(name, look[name])
+                _curve(part[part[self.by] == name], xs, ys, self.band)
+                | _named(self._line(name), look[name])
                 for name in names
                 if (part[self.by] == name).any()
             ]
@@ -145,6 +148,10 @@ class Lines(Figure):
             "band": self.band,
             "panels": panels,
         }
+
+    def _line(self, value: Any) -> str:
+        """Return the name of the line for a value: a number alone says too little."""
+        return _text(value) if isinstance(value, str) else f"{self.label(self.by)} = {_text(value)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,9 +192,12 @@ class Points(Figure):
                 if (part[by] == name).any()
             ]
             panels.append({"title": title, "series": series})
+        categories = [str(name) for name in table[self.category].unique()]
+        crowd = max(len(panel["series"]) for panel in panels) if self.by else 1
         return {
             "x": {self.value: self.label(self.value)},
-            "categories": [str(name) for name in table[self.category].unique()],
+            "categories": categories,
+            "lines": len(categories) * max(1.0, 0.3 * crowd),  # height, where one fits three points
             "scale": self.scale,
             "marks": [{"name": name, "value": value} for name, value in self.mark.items()],
             "panels": panels,
@@ -292,6 +302,12 @@ def _band(groups: Any, band: str) -> tuple[Any, Any]:
     return groups.mean() - half, groups.mean() + half
 
 
+def _across(panels: Sequence[Mapping[str, Any]]) -> int:
+    """Return how many panels are side by side: pairs of axes stay together, rows are full."""
+    paired = "axis" in panels[0]
+    return min(len(panels), 2 if paired or len(panels) % 3 else 3)
+
+
 def _parts(table: Any, column: str) -> list[tuple[str, Any]]:
     if not column:
         return [("", table)]
@@ -313,4 +329,4 @@ def _tuple(value: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return number(value, 4) if isinstance(value, float) else str(value)

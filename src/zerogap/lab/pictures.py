@@ -14,7 +14,6 @@ import numpy as np
 from zerogap.comparison.pictures import GREY, save_figure
 
 _DASHES = ("--", ":", "-.")
-_COLUMNS = 3  # of panels
 _TEXT = "#1a1d21"
 _MOST_NUMBERS = 100  # that a heat map shows
 _WORTH = 5  # drawings that take as long as the start of a process
@@ -48,9 +47,9 @@ def draw(drawing: Mapping[str, Any]) -> Any:
     panels, kind = drawing["panels"], drawing["kind"]
     if kind == "gallery":
         return _gallery(drawing)
-    across = min(len(panels), _COLUMNS)
+    across = drawing["across"]
     down = -(-len(panels) // across)
-    height = max(3.0, 0.32 * len(drawing["categories"]) + 1.2) if kind == "points" else 3.6
+    height = max(3.0, 0.32 * drawing["lines"] + 1.2) if kind == "points" else 3.6
     size = (max(5.0 * across, 6.4), height * down + 1.0)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(down, across, squeeze=False)

@@ -51,6 +51,14 @@ function heatOf(drawing, panel) {
   }], layout];
 }
 
+// Logarithmic axes of about a decade have ticks at 1, 2 and 5; shorter ones what plotly finds; very
+// long ones every other power.
+function fitTicks(axis, values) {
+  if (axis.type !== "log") return;
+  const found = values.flat().filter(v => v > 0), decades = Math.log10(Math.max(...found) / Math.min(...found));
+  axis.dtick = decades > 8 ? 2 : decades > 1.5 ? 1 : decades > 0.7 ? "D2" : null;
+}
+
 const MAKERS = {lines: linesOf, points: pointsOf, heat: heatOf};
 
 function draw(element) {
@@ -62,7 +70,11 @@ function draw(element) {
   shown.drawn = true;
   return Promise.all([...element.querySelectorAll("[data-panel]")].map(plot => {
     const [traces, layout] = MAKERS[drawing.kind](drawing, drawing.panels[plot.dataset.panel], shown);
-    return Plotly.react(plot, traces, fitLogAxis(layout, traces), CONFIG);
+    const seen = traces.filter(({visible}) => visible !== false);
+    fitLogAxis(layout, traces);
+    fitTicks(layout.xaxis, seen.map(({x}) => Array.from(x)));
+    fitTicks(layout.yaxis, seen.map(({y}) => Array.from(y)));
+    return Plotly.react(plot, traces, layout, CONFIG);
   }));
 }
 
@@ -92,4 +104,7 @@ for (const element of document.querySelectorAll("figure[data-figure]")) {
 }
 if (matchMedia("(max-width: 75rem)").matches) document.querySelector("nav details").open = false;
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => [...charts.keys()].filter(element => charts.get(element).drawn).forEach(draw));
-addEventListener("beforeprint", drawAll);
+addEventListener("beforeprint", () => {
+  for (const details of document.querySelectorAll("main details")) details.open = true;
+  drawAll();
+});

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ class Section:
     tables: tuple[dict[str, Any], ...]
     judged: tuple[Judged, ...]
     facts: Mapping[str, Any]
+    missing: tuple[str, ...]
     unfinished: int
     problems: tuple[str, ...]
 
@@ -135,6 +137,7 @@ def render(report: Report) -> str:
         reports=REPORTS,
         environment=environment(),
         cell=cell_text,
+        tied=tied,
         lab_css=resource("report.css", "zerogap.lab"),
         lab_js=resource("report.js", "zerogap.lab"),
         data=script_json({d["id"]: d for d in report.drawings if d["kind"] != "gallery"}),
@@ -166,12 +169,17 @@ def summary(report: Report) -> str:
 def cell_text(value: Any) -> str:
     """Return an entry of a table as text."""
     if isinstance(value, Interval):
-        return f"{number(value.estimate)} [{number(value.low)}, {number(value.high)}]"
+        return value.numbers
     if isinstance(value, Count):
         return f"{value.k} of {value.n}"
     if hasattr(value, "item"):
         value = value.item()
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return number(value, 4) if isinstance(value, float) else str(value)
+
+
+def tied(text: Any) -> str:
+    """Return a text whose units and last words do not begin a line."""
+    return re.sub(r" (?=%|runs\b|t\)|bootstrap\))", "\N{NO-BREAK SPACE}", str(text))
 
 
 def _line(judged: Judged) -> str:
@@ -196,13 +204,15 @@ def _section(experiment: Experiment, outcome: Outcome) -> Section:
         for declared in experiment.tables:
             rows = _tried(problems, declared.id, declared.make, table)
             if rows:
-                tables.append({**dataclasses.asdict(declared), "rows": rows})
+                texts = [n for n in rows[0] if all(isinstance(row.get(n, ""), str) for row in rows)]
+                tables.append({**dataclasses.asdict(declared), "rows": rows, "texts": texts})
     return Section(
         experiment,
         tuple(drawings),
         tuple(tables),
         tuple(_judged(claim, experiment, outcome) for claim in experiment.claims),
         outcome.facts.get(experiment.id, {}),
+        _missing(experiment, outcome),
         outcome.unfinished.get(experiment.id, 0),
         tuple(problems),
     )
@@ -228,8 +238,12 @@ def _judged(claim: Claim, experiment: Experiment, outcome: Outcome) -> Judged:
     return Judged(claim, experiment.id, verdict, " ".join(problems))
 
 
+def _missing(experiment: Experiment, outcome: Outcome) -> tuple[str, ...]:
+    names = dict.fromkeys(data.name for data in experiment.data)
+    return tuple(name for name in names if name in outcome.missing)
+
+
 def _absence(experiment: Experiment, outcome: Outcome) -> str:
-    lacking = [data.name for data in experiment.data if data.name in outcome.missing]
-    if lacking:
+    if lacking := _missing(experiment, outcome):
         return f"not run, for want of data: {', '.join(lacking)}"
     return "interrupted before it was run" if outcome.interrupted else "not run: see the failures"

@@ -72,7 +72,7 @@ class Outcome:
     missing : dict of str
         Data sets that could not be had, and why.
     unfinished : dict of int
-        Cells that a table lacks, by experiment.
+        Cells that a table lacks, by experiment, but for those of missing data sets.
     interrupted : bool
         Whether Ctrl-C ended it; a second call goes on from there.
     """
@@ -207,7 +207,7 @@ def _collect(
     for experiment in experiments:
         cells = plan.paths[experiment.id]
         whole = [(cell, plan.rows[path]) for cell, path in cells if path in plan.rows]
-        short = len(experiment.cells()) - len(whole)
+        short = len(cells) - len(whole)
         if short:
             unfinished[experiment.id] = short
         if not any(rows for _, rows in whole):

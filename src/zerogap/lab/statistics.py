@@ -23,10 +23,18 @@ class Interval:
     n: int
     method: str = "t"
 
+    @property
+    def numbers(self) -> str:
+        """The estimate and its interval, where they differ; what is only rounding is 0."""
+        if self.low == self.high:
+            return number(self.estimate)
+        rounding = 1e-9 * max(abs(self.low), abs(self.high))
+        estimate = 0.0 if abs(self.estimate) < rounding else self.estimate
+        return f"{number(estimate)} [{number(self.low)}, {number(self.high)}]"
+
     def __str__(self) -> str:
         what = f"{self.what}: " if self.what else ""
-        low, high = number(self.low), number(self.high)
-        return f"{what}{number(self.estimate)} [{low}, {high}] ({self.n} runs, {self.method})"
+        return f"{what}{self.numbers} ({self.n} runs, {self.method})"
 
 
 @dataclass(frozen=True)
@@ -128,9 +136,16 @@ def sign_test(values: Any) -> float:
     return float(binomtest(k, n).pvalue) if n else 1.0
 
 
-def number(value: float) -> str:
-    """Return a number with three significant digits."""
-    return f"{value:.3g}" if math.isfinite(value) else str(value)
+def number(value: float, digits: int = 3) -> str:
+    """Return a number with so many significant digits; thousands are written out.
+
+    Examples
+    --------
+    >>> number(1648.2), number(0.00123456), number(10000.0, 4)
+    ('1650', '0.00123', '10000')
+    """
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if 10**digits <= abs(value) < 1e6 else text
 
 
 def _bootstrap(values: np.ndarray, what: str, statistic: Any) -> Interval:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zerogap.lab.statistics import Calculation, Count, Interval, paired_difference
+from zerogap.lab.statistics import Calculation, Count, Interval, number, paired_difference
 
 HOLDS, FAILS, DEPENDS = "holds", "does not hold", "depends"
 Evidence = Interval | Count | Calculation
@@ -167,4 +167,4 @@ def _effect(column: str, first: str, second: str, group: str) -> str:
 
 
 def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else str(value)

@@ -124,7 +124,7 @@ FIGURE_1 = _race(
         "budget": "33 500 iterations, batch 8, theta 0.15; 10 000 of them drawn",
     },
     differs=("Every run has a sample of its own.", BUDGET, THETA, REPEATS),
-    quick={"rows": None, "seeds": range(3)},
+    quick={"rows": None, "seeds": range(2), "arms": _four(8_000, 8, 0.15, 64_000)},
 )
 FIGURE_2 = _race(
     "S0-fig2",
@@ -145,7 +145,7 @@ FIGURE_2 = _race(
         "budget": "9 200 iterations, batch 8, theta 0.15; 1 000 of them drawn",
     },
     differs=(NO_VERT, BUDGET, THETA, REPEATS),
-    quick={"rows": None, "seeds": range(3)},
+    quick={"rows": None, "seeds": range(2), "arms": _four(2_300, 8, 0.15, 18_400)},
 )
 FIGURE_3 = _race(
     "S0-fig3",
@@ -187,7 +187,7 @@ def _orders(id: str, place: str, covers: tuple[str, ...], **more: Any) -> Experi
             Lines(
                 id=id,
                 title=title,
-                caption="Median and quartiles. Random with repetition, a new permutation each "
+                caption="Random with repetition, a new permutation each "
                 "epoch, or one random order kept.",
                 covers=covers,
                 y=("suboptimality", "primal"),
@@ -315,9 +315,9 @@ TABLE_2 = Experiment(
         Points(
             id="S0-fig7",
             title="Figure 7: estimated coordinates beside the true beta",
-            caption="Directions of length 1; means and 95 % intervals over the solver's seeds, one "
-            "sample. An SVM's w has no scale in common with beta, so lengths are divided out. "
-            "Without a word on the order, SDCA draws at random.",
+            caption="Directions of length 1, over the solver's seeds on one sample. An SVM's w has "
+            "no scale in common with beta, so lengths are divided out. Without a word on the "
+            "order, SDCA draws at random.",
             covers=("S0-47",),
             value="value",
             category="coordinate",
@@ -329,8 +329,7 @@ TABLE_2 = Experiment(
         Points(
             id="S0-tab2-accuracy",
             title="Table 2 as a figure: accuracy minus that of the true beta",
-            caption="Means and 95 % intervals over new samples. The printed differences lie "
-            "between the grey lines.",
+            caption="Over new samples. The printed differences lie between the grey lines.",
             value="over_beta",
             by="output",
             where={"data": "simulated"},
@@ -417,6 +416,7 @@ FIGURES_8_11 = Experiment(
     data=GENOMIC,
     lams=LAMBDAS,
     arms=_four(STEPS["genomic"], 8, 0.15),
+    seeds=range(6),
     record=46,
     metrics=("primal:hinge",),
     reference=1e-6,
@@ -505,7 +505,7 @@ TALL = _advice(
     "ASDCA",
     data=(Data("skin", rows=50_000, first=("standardise",)), Data("ijcnn1")),
     lams=(0.1, 1e-3, None),
-    seeds=range(5),
+    seeds=range(6),
     epochs=5,
     claims=(
         Claim("S0-51b", "Where n is much larger than d, use ASDCA", judges.judge_advice("ASDCA")),

@@ -21,6 +21,7 @@ from zerogap.lab import (
     paired_difference,
     split,
 )
+from zerogap.lab.statistics import number
 
 FOUR = ("SDCA", "PEGASOS", "ASDCA", "mini-batch PEGASOS")
 AXES = {"updates": "iterations", "examples": "examples read"}
@@ -38,7 +39,6 @@ PRINTED = {
     "mini-batch PEGASOS, projected": (0.872, 0.878),
 }
 BETA = 0.878
-_MOST = 0.8  # of the runs
 _RUN = ["data", "lam", "solver", "seed"]
 
 
@@ -52,7 +52,8 @@ def _decide(good: Iterable[bool], sentence: str, evidence: Iterable[Any], on_wha
 
 
 def _mostly(count: Count) -> bool:
-    return count.k >= _MOST * count.n
+    """Whether it is so more often than not, for certain."""
+    return count.interval[0] > 0.5
 
 
 def _apart(effect: Interval) -> bool:
@@ -114,12 +115,13 @@ def judge_race(good: Callable[[list[str]], bool], what: str) -> Callable[..., Ve
                     counts[name, axis, left] = Count(text, sum(map(good, orders)), len(orders))
         parts = []
         for axis, words in AXES.items():
-            chosen = {key: count for key, count in counts.items() if key[1] == axis}
-            where = [
-                f"{n} ({SHARES[s]} of the way)" for (n, _, s), c in chosen.items() if _mostly(c)
-            ]
-            parts.append(f"by {words} on {', '.join(where) or 'no data'}")
-        sentence = f"{what} in most runs {'; '.join(parts)}."
+            where: dict[str, list[str]] = {}
+            for (name, on, left), count in counts.items():
+                if on == axis and _mostly(count):
+                    where.setdefault(name, []).append(SHARES[left])
+            places = [f"on {n} for {' and '.join(ways)} of the way" for n, ways in where.items()]
+            parts.append(f"by {words} {', '.join(places) or 'nowhere'}")
+        sentence = f"{what} more often than not {'; '.join(parts)}."
         return _decide(
             map(_mostly, counts.values()), sentence, counts.values(), "data, axis and nearness"
         )
@@ -147,8 +149,8 @@ def judge_advice(advised: str) -> Callable[[Any], Verdict]:
         good = list(map(_mostly, counts))
         names = sorted(set(winners), key=lambda name: (-winners.count(name), name))
         sentence = (
-            f"By examples read, {advised} is first in most runs on {sum(good)} of {len(good)} "
-            f"problems; over all {len(winners)} runs, first are "
+            f"By examples read, {advised} is first more often than not on {sum(good)} of "
+            f"{len(good)} problems; over all {len(winners)} runs, first are "
             + ", ".join(f"{name} ({winners.count(name)})" for name in names)
             + "."
         )
@@ -186,7 +188,7 @@ def judge_order(name: str) -> Callable[[Any], Verdict]:
         others = [o for o in ("random", "permutation", "cyclic") if o != name]
         effects = list(zip(*_orders(table, name, others).values(), strict=True))
         parts = [
-            f"than {other} on {sum(effect.low > 0 for effect in found)} of {len(found)} problems "
+            f"than {other} on {sum(effect.low > 0 for effect in found)} of {_problems(found)} "
             f"({10 ** np.mean([effect.estimate for effect in found]):.2g} times its distance from "
             "the optimum)"
             for other, found in zip(others, effects, strict=True)
@@ -197,6 +199,10 @@ def judge_order(name: str) -> Callable[[Any], Verdict]:
         return _decide(good, sentence, flat, "the order that it is compared with")
 
     return judge
+
+
+def _problems(found: Sequence[Any]) -> str:
+    return f"{len(found)} problem" + "s" * (len(found) != 1)
 
 
 def judge_default(*tables: Any) -> Verdict:
@@ -381,7 +387,7 @@ def table_2(table: Any) -> list[dict[str, Any]]:
 
 
 def _deviation(values: Any) -> float:
-    return round(float(values.std(ddof=1)), 6)  # equal values leave rounding errors
+    return round(float(values.std(ddof=1)), 2)
 
 
 def judge_table(table: Any) -> Verdict:
@@ -520,8 +526,8 @@ def judge_statement(*names: str) -> Callable[[Any], Verdict]:
         found = table[table["statement"].isin(names)]
         good = found.groupby(["data", "seed"])["slack"].min() >= 0
         sentence = (
-            f"{' and '.join(names).capitalize()}: {int(found['checks'].sum()):,} checks, smallest "
-            f"slack {found['slack'].min():.1e} of the objective."
+            f"{' and '.join(names).capitalize()}: {int(found['checks'].sum()):,} checks; the "
+            f"smallest slack is {number(found['slack'].min())} of the objective."
         )
         count = Count("never violated", int(good.sum()), len(good))
         return _decide([bool(good.all())], sentence, (count,), "")
@@ -605,8 +611,8 @@ def judge_random(table: Any) -> Verdict:
         counts.append(Count(f"{name}: below {bound:.3g}", k, len(part)))
     inside, runs = sum(c.k for c in counts), sum(c.n for c in counts)
     sentence = (
-        f"{inside} of {runs} random iterates are below the bound, where {(1 - DELTA) / 2:.0%} are "
-        f"promised; the worst is at {max(shares):.1g} of it."
+        f"{inside} of {runs} random iterates are below the bound, where {50 * (1 - DELTA):.0f} % "
+        f"are promised; the worst is at {max(shares):.1g} of it."
     )
     good = [count.k >= 0.5 * (1 - DELTA) * count.n for count in counts]
     return _decide(good, sentence, counts, "data and projection")

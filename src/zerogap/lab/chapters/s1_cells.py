@@ -15,7 +15,7 @@ from zerogap import datasets
 from zerogap._params import parse
 from zerogap.datasets import files
 from zerogap.lab.cells import make_metrics, make_problem, run_solver
-from zerogap.lab.data import Loaded
+from zerogap.lab.data import Loaded, make_transforms
 from zerogap.lab.experiment import Cell
 from zerogap.lab.images import pixels
 from zerogap.losses import Hinge
@@ -25,6 +25,7 @@ from zerogap.transforms import read_images, stages
 
 Rows = list[dict[str, Any]]
 CELLS = ("lymphocyte", "neutrophil")
+COMPONENTS = "pca:n_components=40:whiten=true:svd_solver=randomized"
 SIDE = 120
 FRAME = 60  # grey values below are frame
 ANGLES, RADII, REACH = 32, 18, 40  # of the polar images that tell photographs apart; in pixels
@@ -227,15 +228,13 @@ def _divide(data: Loaded, split: str, seed: int) -> tuple[np.ndarray, np.ndarray
 @functools.lru_cache(maxsize=64)
 def _components(data: Loaded, split: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return 40 whitened components, fitted to the training rows."""
-    from sklearn.decomposition import PCA
-
     if split == "as given":
         X, X_test = data.X, data.X_test
     else:
         pool, _ = _pool(data)
         X, X_test = (pool[rows] for rows in _divide(data, split, seed))
-    pca = PCA(40, whiten=True, svd_solver="randomized", iterated_power=3, random_state=0).fit(X)
-    return pca.transform(X), pca.transform(X_test)
+    (pca,) = make_transforms((COMPONENTS,), 0)
+    return pca.fit_transform(X), pca.transform(X_test)
 
 
 def time_epochs(cell: Cell, data: Loaded) -> Rows:

@@ -27,6 +27,7 @@ BUG, AVERAGED = "SDCA, report's step", "Pegasos, average"
 OWN, BY_SOURCE, AT_RANDOM = "as given", "by photograph", "by picture"
 EPS = 0.01  # of the objective
 POINT = 0.01  # of an error rate
+FLAT = 0.2  # exponent: twice the rows change the updates by 15 %
 
 
 def arrivals(table: Any) -> Any:
@@ -78,8 +79,9 @@ def error_about_26(curves: Any, splits: Any) -> Verdict:
     near = [effect.low - POINT <= 0.26 <= effect.high + POINT for effect in effects[:2]]
     honest = raw[raw["split"] == BY_SOURCE]["test_error"]
     sentence = (
-        f"{effects[0].estimate:.1%} with these crops on the report's split; splits by photograph "
-        f"range from {honest.min():.1%} to {honest.max():.1%}, so that one split settles little."
+        f"{100 * effects[0].estimate:.1f} % with these crops on the report's split; splits by "
+        f"photograph range from {100 * honest.min():.1f} % to {100 * honest.max():.1f} %, so that "
+        "one split settles little."
     )
     if all(near):
         return Verdict(HOLDS, sentence, tuple(effects))
@@ -98,8 +100,8 @@ def epochs_needed(table: Any) -> Verdict:
     good = sdca.estimate <= 2 and pegasos.low <= 5 and pegasos.high >= 3
     return Verdict(
         HOLDS if good else FAILS,
-        f"Within a point of the final error, to stay: SDCA after {sdca.estimate:g} epochs, "
-        f"Pegasos after {pegasos.estimate:g}.",
+        f"Within a point of the final error, to stay: SDCA from epoch {sdca.estimate:g} on, "
+        f"Pegasos from epoch {pegasos.estimate:g} on.",
         (sdca, pegasos),
     )
 
@@ -129,7 +131,7 @@ def three_times_longer(curves: Any, code: Any) -> Verdict:
     )
     epoch, interpreted = _code_ratios(code, "pixels")
     effects = (reach, epoch, interpreted)
-    good = [2.0 <= effect.estimate <= 4.5 for effect in effects]
+    good = [3 / 1.5 <= effect.estimate <= 3 * 1.5 for effect in effects]
     sentence = (
         f"To reach the error Pegasos takes {reach.estimate:.2g} times the CPU time of SDCA; "
         f"an epoch takes {epoch.estimate:.2g} times as long compiled, "
@@ -156,13 +158,15 @@ def first_epoch_loss(raw: Any, pca: Any) -> Verdict:
         for name, part in split(_both(raw, pca, 1.0), ("data",))
     }
     better = [name for name, effect in effects.items() if effect.high < 0]
-    where = (
-        "everywhere" if len(better) == len(effects) else f"on {' and '.join(better) or 'neither'}"
+    others = [name for name in effects if name not in better]
+    sentence = "After epoch 1 the loss is " + "; ".join(
+        f"{words} with SGD first on {' and '.join(names)}"
+        for words, names in (("lower", better), ("no lower", others))
+        if names
     )
-    sentence = f"After epoch 1 the loss is lower with SGD first {where}."
     if better and len(better) < len(effects):
-        return Verdict(DEPENDS, sentence, tuple(effects.values()), on_what="the features")
-    return Verdict(HOLDS if better else FAILS, sentence, tuple(effects.values()))
+        return Verdict(DEPENDS, f"{sentence}.", tuple(effects.values()), on_what="the features")
+    return Verdict(HOLDS if better else FAILS, f"{sentence}.", tuple(effects.values()))
 
 
 def first_epoch_error(raw: Any, pca: Any) -> Verdict:
@@ -212,9 +216,9 @@ def same_error(curves: Any, splits: Any) -> Verdict:
     largest = 100 * max(abs(effect.estimate) for effect in effects)
     return Verdict(
         HOLDS if good else FAILS,
-        f"The mean errors differ by {largest:.2g} points at most. At lambda = 1.6 {inside:.1%} of "
-        "the rows are inside the margin: where all are, the optimum is the mean of y x over "
-        "lambda, a problem too easy to tell solvers apart.",
+        f"The mean errors differ by {largest:.2g} points at most. At lambda = 1.6 "
+        f"{100 * inside:.3g} % of the rows are inside the margin: where all are, the optimum is "
+        "the mean of y x over lambda, a problem too easy to tell solvers apart.",
         effects,
     )
 
@@ -243,7 +247,7 @@ def variance(table: Any) -> list[dict[str, Any]]:
         {
             "components": int(row["component"]),
             "singular value": row["singular_value"],
-            "share of the variance": f"{row['share']:.1%}",
+            "share of the variance, %": 100 * row["share"],
         }
         for row in rows
     ]
@@ -260,8 +264,8 @@ def sources(table: Any) -> list[dict[str, Any]]:
             "pictures per number": row["pictures"] / row["numbers"],
             "groups found": row["groups"],
             "pictures in a typical group": row["typical"],
-            "most similar has the same number": f"{row['same_number']:.1%}",
-            "most similar is of the same group": f"{row['same_group']:.1%}",
+            "most similar has the same number, %": 100 * row["same_number"],
+            "most similar is of the same group, %": 100 * row["same_group"],
         }
         for row in table.to_dict("records")
     ]
@@ -420,8 +424,8 @@ def rates_in_n(table: Any) -> Verdict:
         effects.append(slopes[lam, solver])
     kept = sum(line["updates"].high <= line["sufficient"] for line in rates(table))
     total = len(rates(table))
-    flat = all(e.low <= 0.2 and e.high >= -0.5 for (_, s), e in slopes.items() if s == AVERAGED)
-    grows = all(e.high <= 1.2 for (_, s), e in slopes.items() if s == SDCA)
+    flat = all(max(-e.low, e.high) <= FLAT for (_, s), e in slopes.items() if s == AVERAGED)
+    grows = all(e.high <= 1 + FLAT for (_, s), e in slopes.items() if s == SDCA)
     pegasos = max(e.estimate for (_, s), e in slopes.items() if s == AVERAGED)
     sdca = {lam: e.estimate for (lam, s), e in slopes.items() if s == SDCA}
     return Verdict(

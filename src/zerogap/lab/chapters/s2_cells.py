@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,11 @@ from zerogap._jit import kernel
 from zerogap.lab.cells import Metric, Rows, make_problem, optimum, run_solver
 from zerogap.lab.data import Loaded
 from zerogap.lab.experiment import Cell
+from zerogap.losses import Logistic
 from zerogap.problem import Problem
 from zerogap.solvers import SDCA, solve
 
 TARGET = 1e-3  # the duality gap of the report's table 2
-RULES = ("exact", "published", "theory")
 
 
 def test_accuracy(problem: Problem, data: Loaded, y_test: Any) -> Metric:
@@ -104,13 +104,23 @@ def from_anywhere(cell: Cell, data: Loaded) -> Rows:
     ]
 
 
-@kernel
-def _logistic_steps(problem, order, alpha, w, rule, shares):
-    """Logistic dual steps for each i in `order`: the exact one, or one of two closed forms.
+@dataclass(frozen=True)
+class SmoothStep(Logistic):
+    """The logistic loss with the step that the theory has for any 1/4-smooth loss."""
 
-    Both closed forms go part of the way from alpha_i to u = -phi'(z): 1 / max(1, 1/4 + q) of it as
-    published, 1 / (1 + q / 4) as the theory has it for a 1/4-smooth loss.  shares[k] is the gain in
-    the dual as a share of the exact step's, NaN where there is nothing to gain.
+    def dual_step(self, a, y, z, q):
+        return (-self.derivative(z, y) - a) / (1.0 + 0.25 * q)
+
+
+RULES = {"exact": Logistic(), "published": Logistic(approximate=True), "theory": SmoothStep()}
+
+
+@kernel
+def _logistic_steps(problem, rule, order, alpha, w, shares):
+    """Dual steps by the loss `rule` for each i in `order`.
+
+    shares[k] is the gain in the dual as a share of the exact step's, NaN where there is nothing to
+    gain.
     """
     rows, loss = problem.rows, problem.loss
     for k in range(len(order)):
@@ -118,11 +128,7 @@ def _logistic_steps(problem, order, alpha, w, rule, shares):
         a, y, s = alpha[i], problem.y[i], problem.share[i]
         z = rows.dot(i, w, problem.penalty)
         q = s * problem.sqnorms[i] / problem.lam
-        best = loss.dual_step(a, y, z, q)
-        step = best
-        if rule != 0:
-            u = -loss.derivative(z, y)
-            step = (u - a) / (max(1.0, 0.25 + q) if rule == 1 else 1.0 + 0.25 * q)
+        step, best = rule.dual_step(a, y, z, q), loss.dual_step(a, y, z, q)
         here = loss.conjugate(a, y)
         gain = here - loss.conjugate(a + step, y) - step * z - 0.5 * q * step * step
         most = here - loss.conjugate(a + best, y) - best * z - 0.5 * q * best * best
@@ -136,7 +142,7 @@ def logistic_steps(cell: Cell, data: Loaded) -> Rows:
     chosen = _as_reported(cell)
     problem, _ = make_problem(chosen, data)
     rng = np.random.default_rng(cell.seed)
-    rule = RULES.index(cell.arm.columns["rule"])
+    rule = RULES[cell.arm.columns["rule"]]
     n = len(problem.y)
     alpha, w, shares = np.zeros(n), np.zeros(problem.shape[1]), np.empty(n)
     q = problem.sqnorms / (n * problem.lam)
@@ -148,7 +154,7 @@ def logistic_steps(cell: Cell, data: Loaded) -> Rows:
         )
         rows[-1] |= {"primal": proof.primal, "dual": proof.dual, "gap": proof.gap}
         order = rng.permutation(n)
-        _logistic_steps(problem, order, alpha, w, rule, shares)
+        _logistic_steps(problem, rule, order, alpha, w, shares)
         for name, some in {"share": q[order] > 0, "share_large_q": q[order] > 10}.items():
             known = shares[some & ~np.isnan(shares)]
             rows[-1][name] = float(known.mean()) if len(known) else None

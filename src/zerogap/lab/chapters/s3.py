@@ -20,6 +20,7 @@ from zerogap.lab.chapters.s3_judges import (
 )
 
 MINI, MNIST = Data("mini-mnist"), Data("mnist")
+TINY = Data("mini-mnist", label="500 rows", rows=500)
 MU = 1e-3
 MUS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 STEPS = (0.01, 0.1, 0.3)
@@ -146,7 +147,7 @@ DESCENT = Experiment(
         "The best step is the best of the runs shown, for GD and SGD alike.",
     ),
     errata=("E3-9", "E3-10", "E3-11"),
-    quick={"arms": _descent(8, 1), "seeds": range(2), "record": 4.0, "rows": 25_000},
+    quick={"data": (TINY, MINI), "arms": _descent(5, 1), "seeds": range(2), "record": 4.0},
 )
 BATCH = Experiment(
     id="S3-batch",
@@ -181,7 +182,7 @@ BATCH = Experiment(
         *_SPLIT,
         "Each batch size is run with three steps: a step that suits one does not suit another.",
     ),
-    quick={"data": (MINI,), "arms": _sweep(SGDS, BATCHES[1::2]), "seeds": range(2), "rows": None},
+    quick={"data": (MINI,), "arms": _sweep(SGDS, BATCHES[1::4]), "seeds": range(2), "rows": None},
 )
 DUEL = Experiment(
     id="S3-duel",
@@ -195,7 +196,7 @@ DUEL = Experiment(
         Arm(DEFAULT, f"{SSGD}:batch_size=256"),
         Arm(TUNED, "sgd:output=average", epochs=1, columns={"tuned": True}),
     ),
-    seeds=range(7),
+    seeds=range(5),
     epochs=5,
     metrics=METRICS,
     function=digits,
@@ -246,7 +247,7 @@ DUEL = Experiment(
         "schedule; averaged over the second half), found with a seed that is not measured.",
     ),
     errata=("E3-4", "E3-5", "E3-6", "E3-13"),
-    quick={"data": (MINI,), "rows": None},
+    quick={"data": (MINI,), "seeds": range(2)},
 )
 RATE = Experiment(
     id="S3-rate",
@@ -277,7 +278,7 @@ RATE = Experiment(
     claims=(Claim("S3-32e", "BCFW needs no learning rate", judges.judge_no_rate),),
     original=_ORIGINAL,
     differs=_SPLIT,
-    quick={"arms": _sweep(RIVALS, BATCHES[1::2]), "seeds": range(2), "rows": None},
+    quick={"arms": _sweep(RIVALS, BATCHES[1::4]), "seeds": range(2), "rows": None},
 )
 MU_SWEEP = Experiment(
     id="S3-mu",
@@ -286,8 +287,8 @@ MU_SWEEP = Experiment(
     data=(MINI,),
     losses=("multiclass-hinge",),
     lams=MUS,
-    arms=_by_mu(MUS, {MU: 220}),
-    seeds=range(4),
+    arms=_by_mu(MUS, {MU: 180}),
+    seeds=range(3),
     metrics=METRICS,
     function=digits,
     reference=0.05,

@@ -25,6 +25,7 @@ from zerogap.lab import (
     split,
 )
 from zerogap.lab.chapters.s4_cells import constant, proofs, regret
+from zerogap.lab.statistics import number
 
 BATCHES = (1, 4, 16, 64, 256, 1024)
 T, KT = 1024, 16_384
@@ -100,8 +101,8 @@ def judge_lemma(name: str) -> Callable[[Any], Verdict]:
         checks = int(found["checks"].sum())
         return Verdict(
             HOLDS if good == len(found) else FAILS,
-            f"{name}: {checks:,} inequalities checked along the runs, "
-            f"smallest relative slack {found['worst_slack'].min():.1e}.",
+            f"{name}: {checks:,} inequalities checked along the runs; the smallest relative slack "
+            f"is {number(found['worst_slack'].min())}.",
             (Count(f"{name} never violated", good, len(found)),),
         )
 
