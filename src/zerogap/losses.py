@@ -245,7 +245,11 @@ class Logistic(MarginLoss):
     def excess(self, a, z, y):
         """The relative entropy of b to p = -y phi'(z), without cancellation where they agree."""
         b, p = a * y, -y * self.derivative(z, y)
-        if abs(b - p) < 0.5 * min(p, 1.0 - p):
+        x, least = b - p, min(p, 1.0 - p)
+        if abs(x) < 1e-5 * least:  # two terms of the series are exact, and need no logarithm
+            inverse, mirrored = 1.0 / p, 1.0 / (1.0 - p)
+            return x * x * (inverse + mirrored) * (0.5 - x * (inverse - mirrored) / 6.0)
+        if abs(x) < 0.5 * least:
             return b * log1p((b - p) / p) + (1.0 - b) * log1p((p - b) / (1.0 - p))
         return self.value(z, y) + self.conjugate(a, y) + a * z
 
@@ -369,7 +373,8 @@ class EpsilonInsensitive(ResidualLoss):
         return -a * y + self.eps * abs(a) if abs(a) <= 1.0 else inf
 
     def stiffness(self, a, y):
-        return 0.0 if _HAIR < abs(a) < 1.0 - _HAIR else inf
+        held = self.eps > 0.0 and abs(a) <= _HAIR
+        return 0.0 if abs(a) < 1.0 - _HAIR and not held else inf
 
     def dual_step(self, a, y, z, q):
         q = max(q, _TINY)

@@ -21,6 +21,7 @@ from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.sdca import SDCA, SDCAState
 
 _FEW = 1000  # rows up to which their inner products are worth computing
+_PATIENCE = 300  # epochs, however cheap: budgets count them
 _COLUMNS = 1 << 16  # of X, converted at a time
 
 
@@ -100,7 +101,8 @@ class Auto(Solver):
             decades = math.log10(gap / target)
             rate = math.log10(state.gap / gap) / epochs if 0 < gap < state.gap else 0.0
             left = decades / rate if rate > 0 else math.inf
-            if left * _epoch_cost(inner) > _newton_cost(inner, decades):
+            costly = left * _epoch_cost(inner) > _newton_cost(inner, decades)
+            if costly or left > _PATIENCE:
                 about = f"{left:.2g}" if left < 1e6 else "countless"
                 state.switch, state.reason = True, f"{about} epochs of SDCA seemed to be left"
         if record.epoch >= 2.0 * state.epoch:
@@ -114,8 +116,7 @@ class Auto(Solver):
         return gap / max(primal, 1e-300)
 
     def prepare(self, problem: Problem, state: AutoState) -> None:
-        if not state.second:
-            SDCA().prepare(self._inner(problem, state), state.sdca)
+        self._at_work(state).prepare(self._inner(problem, state), self._part(state))
 
     def story(self, problem: Problem, state: AutoState) -> str:
         where = " on inner products" if state.problem is not None else ""

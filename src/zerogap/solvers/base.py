@@ -27,6 +27,7 @@ from zerogap.solvers.protocol import Answer, Solver
 
 Callback = Callable[[Record], bool | None]
 
+_PATIENCE = 16  # epochs without a certificate if the solver knows that none would do
 _CHUNK = 1_000_000  # values touched between two looks at the clock: a few milliseconds
 
 
@@ -238,7 +239,7 @@ class _Run:
         """Update until the next certificate is due, or the solver's own estimate asks for one."""
         target = self.next_record(record)
         known = record == "auto" and self.solver.relative_gap(self.problem, self.state) is not None
-        latest = max(target, 2 * self.state.updates)
+        latest = max(_PATIENCE * self.length, 2 * self.state.updates)
         while True:
             step = self.state.updates + self.length if known else target
             self.advance(min(step, limits.last_update(self)), limits)

@@ -15,6 +15,7 @@ from zerogap.rows import CSRRows, DenseRows
 
 DIRECT = 3000  # features up to which the Hessian is factorised
 _SAMPLE = 4  # rows per feature that make a good preconditioner
+_PLENTY = 400  # rows per feature whose Hessian is as good as that of all rows
 _PASSES = 4  # over the data that a Hessian may cost, whatever its sample
 _PRODUCTS = 250  # for one direction
 _IDENTITY = L2()
@@ -67,13 +68,16 @@ class Hessian:
         n, d = len(self.h), self.problem.shape[1]
         if d > DIRECT:
             return self._conjugate_gradients(self._diagonal(), target)
-        size = worth_sampling(self.rows)
-        if n <= 2 * size:
+        size, plenty = worth_sampling(self.rows), max(_PLENTY * d, 4096)
+        if n <= 2 * min(size, plenty):
             return self.inverse()(target), 0
-        chosen = np.sort(rng.choice(n, size, replace=False))
+        chosen = np.sort(rng.choice(n, min(size, plenty), replace=False))
         h = self.h[chosen]
         h *= self.h.sum() / max(h.sum(), 1e-300)
-        return self._conjugate_gradients(self._inverse(self.rows.take(chosen), h), target)
+        inverse = self._inverse(self.rows.take(chosen), h)
+        if size >= plenty:
+            return inverse(target), 0
+        return self._conjugate_gradients(inverse, target)
 
     def inverse(self) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that solves with the Hessian, factorised whatever that costs."""

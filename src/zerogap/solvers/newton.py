@@ -37,20 +37,33 @@ def _dual(loss, y, z, centre, gamma):
 
 
 @kernel
-def _respond(loss, y, share, z, centre, gamma, alpha, h):
-    """Set the dual variables that answer the scores z, and h_i = -s_i d alpha_i / d z_i.
+def _respond(loss, y, share, z, dz, t, centre, gamma, alpha, h):
+    """Set the dual variables that answer the scores z + t dz, and h_i = -s_i d alpha_i / d z_i.
 
-    Returns the parts of the objective and of the gap that the rows add up to.
+    Returns the smoothed loss and its slope in t.
     """
-    value, excess = 0.0, 0.0
+    value, slope = 0.0, 0.0
     for i in range(len(z)):
-        a = _dual(loss, y[i], z[i], centre[i], gamma)
+        score = z[i] + t * dz[i]
+        a = _dual(loss, y[i], score, centre[i], gamma)
         alpha[i] = a
         h[i] = share[i] / (gamma + loss.stiffness(a, y[i]))
-        value += share[i] * loss.value(z[i], y[i])
-        if gamma > 0.0:
-            excess += share[i] * max(0.0, loss.excess(a, z[i], y[i]))
-    return value, excess
+        slope -= share[i] * a * dz[i]
+        if gamma == 0.0:
+            value += share[i] * loss.value(score, y[i])
+        else:
+            shift = a - centre[i]
+            value -= share[i] * (loss.conjugate(a, y[i]) + a * score + 0.5 * gamma * shift * shift)
+    return value, slope
+
+
+@kernel
+def _excess(loss, y, share, alpha, z):
+    """The part of the gap that the rows add up to"""
+    total = 0.0
+    for i in range(len(z)):
+        total += share[i] * max(0.0, loss.excess(alpha[i], z[i], y[i]))
+    return total
 
 
 @kernel
@@ -63,15 +76,6 @@ def _mark_movable(loss, y, z, centre, gamma, reach, movable):
         top = _dual(loss, y[i], z[i] - reach[i], centre[i], gamma)
         bottom = _dual(loss, y[i], z[i] + reach[i], centre[i], gamma)
         movable[i] = top - bottom > 1e-12 * abs(top)
-
-
-@kernel
-def _slope(loss, y, share, z, dz, t, centre, gamma):
-    """Slope in t of the smoothed loss at the scores z + t dz."""
-    total = 0.0
-    for i in range(len(z)):
-        total -= share[i] * dz[i] * _dual(loss, y[i], z[i] + t * dz[i], centre[i], gamma)
-    return total
 
 
 @dataclass
@@ -96,9 +100,10 @@ class NewtonState(State):
     near_u: np.ndarray = field(default_factory=lambda: _EMPTY)  # their dual sum
     far_u: np.ndarray = field(default_factory=lambda: _EMPTY)
     far_mean: float = 0.0  # of alpha
-    far_value: float = 0.0  # of the objective, where the iterate was
+    far_value: float = 0.0  # of the smoothed loss
     steps: int = 0  # since the centre moved
-    primal: float = math.inf
+    started: bool = False
+    value: float = math.inf  # of the sub-problem, at most that of the problem
     excess: float = math.inf  # the part of the gap that smoothing costs
     residual: float = math.inf  # the part of the gap that the sub-problem's solution would close
     part: Problem | None = field(default=None, metadata={"saved": False})  # the near rows
@@ -145,23 +150,23 @@ class Newton(Solver):
         if not smooth:  # bend the loss at all scores but far ones: its own scale is value / slope^2
             value = problem.value_at(np.full(n, state.b), state.w)
             state.gamma = 2.0 * value / problem.loss.lipschitz**2
-        if warm is None:
-            self._foresee(problem, state)
-        else:
+        if warm is not None:
             w, b, alpha = warm
             alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
             state.w, state.b, state.centre = np.array(w), float(b), problem.feasible(alpha)
             gap = problem.certificate(state.w, state.b, state.centre).relative_gap
             state.gamma *= min(1.0, 3.0 * math.sqrt(gap))
+            state.started = True
         state.alpha = state.centre.copy()
         return state
 
-    def _foresee(self, problem: Problem, state: NewtonState) -> None:
+    def prepare(self, problem: Problem, state: NewtonState) -> None:
         """Start at the optimum of a part of the rows, which is off by some d / rows only."""
         n, d = problem.shape
         size = n // _PART
-        if size < max(_ROWS_PER_FEATURE * d, 1000):
+        if state.started or size < max(_ROWS_PER_FEATURE * d, 1000):
             return
+        state.started = True
         chosen = np.sort(state.rng.choice(n, size, replace=False))
         part = problem.take(chosen)
         mass = float(part.share.sum())
@@ -169,6 +174,7 @@ class Newton(Solver):
             return
         part = part._with(share=part.share / mass)
         ahead = self.begin(part, state.rng)
+        self.prepare(part, ahead)
         for _ in range(50):
             self._steps(part, ahead, 1)
             if self.relative_gap(part, ahead) <= d / size:
@@ -178,6 +184,7 @@ class Newton(Solver):
             state.gamma = ahead.gamma
             state.centre = problem.dual_point(problem.scores(state.w), state.b)
             state.centre[chosen] = alpha
+            state.alpha = state.centre.copy()
 
     def epoch_length(self, problem: Problem) -> int:
         return 1
@@ -191,7 +198,7 @@ class Newton(Solver):
         return alpha
 
     def relative_gap(self, problem: Problem, state: NewtonState) -> float:
-        return (state.excess + state.residual) / max(state.primal, 1e-300)
+        return (state.excess + state.residual) / max(state.value, 1e-300)
 
     def _steps(self, problem: Problem, state: NewtonState, count: int) -> int:
         passes = 0
@@ -227,21 +234,25 @@ class Newton(Solver):
         n = problem.shape[0]
         z = problem.scores(state.w) + state.b
         alpha, h, movable = np.empty(n), np.empty(n), np.ones(n, np.bool_)
-        data = (problem.loss, problem.y)
-        value, _ = _respond(*data, problem.share, z, state.centre, state.gamma, alpha, h)
+        data, smoothed = (problem.loss, problem.y), (state.centre, state.gamma)
+        value, _ = _respond(*data, problem.share, z, z, 0.0, *smoothed, alpha, h)
         if math.isfinite(radius):
             reach = radius * np.sqrt(problem.sqnorms + problem.fit_intercept)
-            _mark_movable(*data, z, state.centre, state.gamma, reach, movable)
+            _mark_movable(*data, z, *smoothed, reach, movable)
         if movable.sum() > 0.5 * n:
             movable[:], radius = True, math.inf
         state.at, state.radius, state.part = np.append(state.w, state.b), radius, None
         state.near, state.alpha = np.flatnonzero(movable), alpha
         state.near_z, state.near_alpha, state.near_h = z[movable], alpha[movable], h[movable]
-        part = self._part(problem, state)
-        state.near_u = part.dual_sum(state.near_alpha)
+        state.near_u = self._part(problem, state).dual_sum(state.near_alpha)
         far = np.where(movable, 0.0, alpha)
         state.far_u, state.far_mean = problem.dual_sum(far), float(problem.share @ far)
-        state.far_value = value - part.loss_at(state.near_z)
+        state.value = value + 0.5 * problem.lam * float(state.w @ state.w)
+        if math.isfinite(radius):
+            share = np.where(movable, 0.0, problem.share)
+            state.far_value, _ = _respond(*data, share, z, z, 0.0, *smoothed, alpha, h)
+        else:
+            state.far_value = 0.0
         return 3
 
     def _part(self, problem: Problem, state: NewtonState) -> Problem:
@@ -263,33 +274,31 @@ class Newton(Solver):
         d = problem.shape[1]
         p, p_b = direction[:d], float(direction[d]) if problem.fit_intercept else 0.0
         dz = part.scores(p) + p_b
+        alpha, h = np.empty_like(dz), np.empty_like(dz)
         data = (part.loss, part.y, part.share, state.near_z, dz)
         # the far rows' part of the objective is a line: their dual variables do not change
         line = -lam * float(state.far_u @ p) - state.far_mean * p_b
-        first, second = line + lam * float(state.w @ p), lam * float(p @ p)
 
-        def slope(t: float) -> float:
-            return float(_slope(*data, t, centre, state.gamma)) + first + t * second
+        def look(t: float) -> tuple[float, float]:
+            value, slope = _respond(*data, t, centre, state.gamma, alpha, h)
+            moved = state.w + t * p
+            value += state.far_value + t * line + 0.5 * lam * float(moved @ moved)
+            return value, slope + line + lam * float(moved @ p)
 
-        t = _line_search(slope, float(gradient @ direction))
+        t, value = _line_search(look, state.value, float(gradient @ direction))
+        state.value = value
         state.far_value += t * line
         state.w += t * p
         state.b += t * p_b
         state.near_z += t * dz
+        state.near_u += part.dual_sum(alpha - state.near_alpha)  # late in a run few have changed
+        state.near_alpha, state.near_h = alpha, h
         state.steps += 1
-        self._respond(problem, state, centre)
-        return math.ceil((products + 2) * len(state.near) / problem.shape[0])
-
-    def _respond(self, problem: Problem, state: NewtonState, centre: np.ndarray) -> None:
-        """Answer the near rows' scores: dual variables, curvatures and both parts of the gap."""
-        part = self._part(problem, state)
-        before = state.near_alpha.copy()
-        data = (part.loss, part.y, part.share, state.near_z, centre, state.gamma)
-        value, state.excess = _respond(*data, state.near_alpha, state.near_h)
-        state.near_u += part.dual_sum(state.near_alpha - before)  # late in a run few have changed
         rest = state.w - state.far_u - state.near_u
-        state.residual = 0.5 * problem.lam * float(rest @ rest)
-        state.primal = state.far_value + value + 0.5 * problem.lam * float(state.w @ state.w)
+        state.residual = 0.5 * lam * float(rest @ rest)
+        smoothed = state.gamma > 0.0
+        state.excess = _excess(*data[:3], alpha, state.near_z) if smoothed else 0.0
+        return math.ceil((products + 2) * len(state.near) / problem.shape[0])
 
     def _compile(self, problem: Problem, gamma: float) -> None:
         few = problem.take(np.arange(min(2, problem.shape[0])))
@@ -304,20 +313,30 @@ class Newton(Solver):
         self._require(known, f"{problem.loss} has no stiffness(a, y), which Newton's method needs")
 
 
-def _line_search(slope: Callable[[float], float], start: float) -> float:
-    """Return a step at which a convex function, of slope `start` at 0, is half as steep at most."""
-    low, at_low, high, at_high, t = 0.0, start, math.inf, 0.0, 1.0
-    for _ in range(30):
-        now = slope(t)
-        if abs(now) <= 0.5 * abs(start):
-            break
-        if now > 0.0 or math.isnan(now):
-            high, at_high = t, now
-        else:
+def _line_search(
+    look: Callable[[float], tuple[float, float]], start: float, slope: float
+) -> tuple[float, float]:
+    """Return a step at which a convex function has fallen and is half as steep at most.
+
+    `look` returns value and slope; it is asked for the returned step last, and at 0 these are
+    `start` and `slope`.
+    """
+    slack = 1e-14 * abs(start)
+    low, at_low, high, at_high, t = 0.0, slope, math.inf, 0.0, 1.0
+    for _ in range(40):
+        value, now = look(t)
+        fallen = value <= start + slack
+        if fallen and abs(now) <= 0.5 * abs(slope):
+            return t, value
+        if fallen and now < 0.0:
             low, at_low = t, now
+        else:
+            high, at_high = t, max(now, 0.0)
         if high == math.inf:
             t *= 2.0
+        elif not fallen:  # far too long
+            t = low + 0.1 * (high - low)
         else:
             secant = low - at_low * (high - low) / (at_high - at_low)
             t = min(max(secant, low + 0.05 * (high - low)), high - 0.05 * (high - low))
-    return t
+    return low, look(low)[0]
