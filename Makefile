@@ -28,6 +28,7 @@ bench-quick: $(VENV)/.bench
 bench-parts: $(VENV)/.dev
 	$(BIN)/python benchmarks/latency.py
 	$(BIN)/python benchmarks/sdca_epochs.py
+	$(BIN)/python benchmarks/ablation.py
 	$(BIN)/python benchmarks/epoch_cost.py
 	$(BIN)/python benchmarks/mnist.py
 	$(BIN)/python benchmarks/frank_wolfe.py

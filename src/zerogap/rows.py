@@ -204,7 +204,9 @@ class CSRRows(Rows):
 
     def with_own_structure(self) -> Self:
         private = type(self)(self.data, self.indices.copy(), self.indptr.copy(), self.n_columns)
-        _check_structure(private)  # again: it may have changed since
+        _check_pointers(private)  # again: it may have changed since
+        if not _is_inside(private):
+            _refuse_indices(private)
         return private
 
     def _matrix(self) -> Any:
@@ -368,6 +370,15 @@ def _is_canonical(rows):
 
 
 @kernel
+def _is_inside(rows):
+    """Tell whether all column indices exist; negative ones look huge without their sign."""
+    inside = True
+    for k in range(len(rows.indices)):
+        inside &= rows.indices[k] < rows.n_columns
+    return inside
+
+
+@kernel
 def _sqnorms(rows, start, stop, out):
     for i in range(start, stop):
         out[i] = rows.sqnorm(i)
@@ -411,9 +422,11 @@ def _csr_rows(X: Any) -> CSRRows:
     if X.format != "csr":
         _check_coordinates(X)
         X = X.tocsr()
-    _check_structure(X)
+    _check_pointers(X)
     stored = X.indptr[-1]
     rows = _wrap_csr(X.data[:stored], X.indices[:stored], X.indptr, X.shape, dtype)
+    if not _is_inside(rows):
+        _refuse_indices(X)
     if not _is_canonical(rows):  # the flags of X may be stale
         X = sparse.csr_matrix((X.data[:stored], X.indices[:stored], X.indptr), X.shape, copy=True)
         X.sum_duplicates()
@@ -452,9 +465,9 @@ def _check_coordinates(X: Any) -> None:
                 )
 
 
-def _check_structure(X: Any) -> None:
-    """Refuse a CSR matrix whose indices a kernel would follow out of bounds."""
-    n, d = X.shape
+def _check_pointers(X: Any) -> None:
+    """Refuse a CSR matrix whose row pointers a kernel would follow out of bounds."""
+    n, _ = X.shape
     indptr, indices = np.asarray(X.indptr), np.asarray(X.indices)
     if len(indptr) != n + 1:
         raise ValueError(
@@ -469,14 +482,18 @@ def _check_structure(X: Any) -> None:
         raise ValueError(
             f"X is not a valid CSR matrix: indptr decreases after row {int(np.argmax(falls))}"
         )
-    used = indices[: indptr[-1]]
-    if len(used) and (used.min() < 0 or used.max() >= d):
-        k = int(np.argmax((used < 0) | (used >= d)))
-        i = int(np.searchsorted(indptr, k, side="right")) - 1
-        raise ValueError(
-            f"X is not a valid CSR matrix: row {i} has column index {used[k]}, "
-            f"but there are {d} columns"
-        )
+
+
+def _refuse_indices(X: Any) -> None:
+    """Say which column index does not exist."""
+    d, indptr = X.shape[1], np.asarray(X.indptr)
+    used = np.asarray(X.indices)[: indptr[-1]]
+    k = int(np.argmax((used < 0) | (used >= d)))
+    i = int(np.searchsorted(indptr, k, side="right")) - 1
+    raise ValueError(
+        f"X is not a valid CSR matrix: row {i} has column index {used[k]}, "
+        f"but there are {d} columns"
+    )
 
 
 def _check_size(shape: tuple[int, ...]) -> None:

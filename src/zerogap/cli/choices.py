@@ -32,6 +32,8 @@ class Solver(StrEnum):
     SGD = "sgd"
     GD = "gd"
     BCFW = "bcfw"
+    NEWTON = "newton"
+    INTERIOR_POINT = "interior-point"
 
 
 class Format(StrEnum):

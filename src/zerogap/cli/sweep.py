@@ -186,11 +186,11 @@ def _model(loss: str, solver: str) -> dict[str, Any]:
     """Return loss and solver, with their options."""
     from zerogap.losses import LOSSES
     from zerogap.multiclass_losses import MULTICLASS_LOSSES
-    from zerogap.solvers import SDCA, SOLVERS
+    from zerogap.solvers import SOLVERS
 
     return {
         "loss": name_or_object(loss, LOSSES | MULTICLASS_LOSSES),
-        "solver": name_or_object(solver, {"auto": SDCA, **SOLVERS}),
+        "solver": name_or_object(solver, SOLVERS),
     }
 
 

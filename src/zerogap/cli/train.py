@@ -137,10 +137,10 @@ def _make_model(loss: str, solver: str, class_weight: str | None, settings: dict
     from zerogap.estimators import LinearClassifier, LinearRegressor
     from zerogap.losses import LOSSES, as_loss
     from zerogap.multiclass_losses import MULTICLASS_LOSSES
-    from zerogap.solvers import SDCA, SOLVERS
+    from zerogap.solvers import SOLVERS
 
     phi = name_or_object(loss, LOSSES | MULTICLASS_LOSSES)
-    method = name_or_object(solver, {"auto": SDCA, **SOLVERS})
+    method = name_or_object(solver, SOLVERS)
     if as_loss(phi).task != "regression":
         weights = class_weight and str(class_weight)
         return LinearClassifier(phi, solver=method, class_weight=weights, **settings)

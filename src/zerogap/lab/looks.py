@@ -10,7 +10,7 @@ import numpy as np
 from zerogap.comparison.styles import style
 
 # places in the palette of `zerogap.comparison.styles`
-_FAMILIES = {"sdca": 0, "asdca": 1, "pegasos": 2, "sgd": 3, "gd": 4, "bcfw": 5}
+_FAMILIES = {"sdca": 0, "asdca": 1, "pegasos": 2, "sgd": 3, "gd": 4, "bcfw": 5, "newton": 6}
 _OTHER = 6
 
 

@@ -12,10 +12,11 @@ from scipy import linalg
 
 from zerogap.history import Record
 from zerogap.losses import Logistic, Loss
+from zerogap.memory import free_memory
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows
-from zerogap.solvers.hessian import DIRECT, moments_cost, worth_sampling
+from zerogap.solvers.hessian import DIRECT, moments_cost, needed_memory, worth_sampling
 from zerogap.solvers.newton import Newton, NewtonState
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.sdca import SDCA, SDCAState
@@ -157,7 +158,8 @@ def _newton_applies(problem: Problem) -> bool:
         return False
     if problem.shape[1] > DIRECT and not math.isfinite(problem.loss.smoothness):
         return False  # measured: SDCA is faster on text, whatever lam
-    return float(problem.share @ problem.sqnorms) < 1e12 * problem.lam
+    solvable = float(problem.share @ problem.sqnorms) < 1e12 * problem.lam
+    return solvable and needed_memory(problem) < free_memory()
 
 
 def _has_few_features(problem: Problem) -> bool:

@@ -326,16 +326,16 @@ class _Run:
         return length * (epoch + (1 if record == "epoch" else self._epochs_until_worthwhile(epoch)))
 
     def _epochs_until_worthwhile(self, epoch: int) -> int:
-        """Extrapolate the last two gaps to the target; wait for a quarter of the run at most."""
+        """Extrapolate the last two gaps to the target; wait for half of the run at most."""
         rows, target = self.history.rows, self.tol * abs(self.last.certificate.primal)
         if len(rows) < 2 or target <= 0:
-            return 1 + epoch // 4
+            return 3 + epoch // 4
         then, now = rows[-2], rows[-1]
         if not 0 < now["gap"] < then["gap"]:
             return 1 + epoch // 8
         per_epoch = math.log(then["gap"] / now["gap"]) / (now["epoch"] - then["epoch"])
         left = math.log(now["gap"] / target) / per_epoch
-        return int(min(max(1.0, round(left)), 1 + epoch // 4))
+        return int(min(max(1.0, round(left)), 1 + epoch // 2))
 
     def save(self, path: Path | None, every: float) -> None:
         """Write a checkpoint if it is time; a full disk costs the checkpoint, not the run."""

@@ -9,9 +9,11 @@ import numpy as np
 from scipy import linalg
 
 from zerogap._jit import kernel
+from zerogap.memory import free_memory
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.rows import CSRRows, DenseRows
+from zerogap.solvers.protocol import Solver
 
 DIRECT = 3000  # features up to which the Hessian is factorised
 _SAMPLE = 4  # rows per feature that make a good preconditioner
@@ -49,6 +51,23 @@ def worth_sampling(rows: DenseRows | CSRRows) -> int:
     """Return the number of rows whose Hessian makes a good preconditioner at little cost."""
     n, d = rows.shape
     return max(_SAMPLE * d, int(n * min(1.0, _PASSES / moments_cost(rows))))
+
+
+def needed_memory(problem: Problem) -> float:
+    """Return the bytes that second-order methods need beyond the data, at most."""
+    n, d = problem.shape
+    matrices = 24.0 * (d + 1) ** 2 if d <= DIRECT else 0.0
+    return 1.5 * problem.rows.nbytes + matrices + 150.0 * n
+
+
+def check_memory(solver: Solver, problem: Problem) -> None:
+    """Refuse a problem that would exceed the memory."""
+    needed, free = needed_memory(problem), free_memory()
+    solver._require(
+        needed < free,
+        f"needs about {needed / 1e9:.1f} GB beyond the data, but {free / 1e9:.1f} GB are free: "
+        f"use SDCA",
+    )
 
 
 class Hessian:

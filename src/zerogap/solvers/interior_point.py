@@ -28,7 +28,7 @@ import numpy as np
 from zerogap._jit import kernel
 from zerogap.losses import Loss
 from zerogap.problem import Problem
-from zerogap.solvers.hessian import DIRECT, Hessian
+from zerogap.solvers.hessian import DIRECT, Hessian, check_memory
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.sgd import check_l2
 
@@ -183,6 +183,7 @@ class InteriorPoint(Solver):
             f"factorises a matrix as wide as the data, and {d:,} features are too many (at most "
             f"{DIRECT:,}): use Auto",
         )
+        check_memory(self, problem)
 
 
 def _sum(problem: Problem, x: np.ndarray) -> float:

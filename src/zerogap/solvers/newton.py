@@ -17,7 +17,7 @@ import numpy as np
 from zerogap._jit import kernel
 from zerogap.losses import Loss
 from zerogap.problem import Problem
-from zerogap.solvers.hessian import Hessian
+from zerogap.solvers.hessian import Hessian, check_memory
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.sgd import check_l2
 
@@ -170,7 +170,8 @@ class Newton(Solver):
         chosen = np.sort(state.rng.choice(n, size, replace=False))
         part = problem.take(chosen)
         mass = float(part.share.sum())
-        if mass == 0.0 or (problem.loss.task == "classification" and len(set(part.y)) < 2):
+        one_class = len(np.unique(part.y[part.share > 0.0])) < 2
+        if one_class and problem.loss.task == "classification":
             return
         part = part._with(share=part.share / mass)
         ahead = self.begin(part, state.rng)
@@ -311,6 +312,7 @@ class Newton(Solver):
         check_l2(self, problem)
         known = type(problem.loss).stiffness is not Loss.stiffness
         self._require(known, f"{problem.loss} has no stiffness(a, y), which Newton's method needs")
+        check_memory(self, problem)
 
 
 def _line_search(

@@ -359,7 +359,7 @@ SPLITS = Experiment(
         _CROPS,
     ),
     errata=("E1-17",),
-    quick={"seeds": range(2), "rows": 500},
+    quick={"seeds": range(2), "rows": 300},
 )
 ROBUST = Experiment(
     id="S1-robust",

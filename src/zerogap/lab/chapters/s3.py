@@ -182,7 +182,7 @@ BATCH = Experiment(
         *_SPLIT,
         "Each batch size is run with three steps: a step that suits one does not suit another.",
     ),
-    quick={"data": (MINI,), "arms": _sweep(SGDS, BATCHES[1::4]), "seeds": range(2), "rows": None},
+    quick={"data": (MINI,), "arms": _sweep(SGDS, BATCHES[1::4]), "seeds": range(2), "rows": 1500},
 )
 DUEL = Experiment(
     id="S3-duel",
@@ -247,7 +247,7 @@ DUEL = Experiment(
         "schedule; averaged over the second half), found with a seed that is not measured.",
     ),
     errata=("E3-4", "E3-5", "E3-6", "E3-13"),
-    quick={"data": (MINI,), "seeds": range(2)},
+    quick={"data": (MINI,), "seeds": range(2), "rows": 1500},
 )
 RATE = Experiment(
     id="S3-rate",
@@ -327,7 +327,7 @@ MU_SWEEP = Experiment(
         "The optimum is known from a long run of SDCA, to 5 %.",
         "SSGD in batches of 4 has the setting that is best for one pass at mu = 0.001.",
     ),
-    quick={"lams": MUS[:2], "arms": _by_mu(MUS[:2], {}), "seeds": range(2), "rows": None},
+    quick={"lams": MUS[:2], "arms": _by_mu(MUS[:2], {}), "seeds": range(2), "rows": 1500},
 )
 PRINTED = Experiment(
     id="S3-printed",
