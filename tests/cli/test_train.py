@@ -181,7 +181,7 @@ def test_ctrl_c_keeps_the_best_certified_model(zerogap, tmp_path):
     X = rng.standard_normal((5000, 30))
     np.savez(data, X=X, y=np.sign(X[:, 0] + 3 * rng.standard_normal(5000)))
     ours, theirs = os.openpty()  # on a terminal the progress tells when there is a certificate
-    options = f"--lam 1e-9 --tol 1e-12 --max-epochs 1000000000 --out {model}"
+    options = f"--solver sdca --lam 1e-9 --tol 1e-12 --max-epochs 1000000000 --out {model}"
     command = [sys.executable, "-c", "from zerogap.cli import main; main()", "train", str(data)]
     with subprocess.Popen(
         [*command, *options.split()], stdout=subprocess.PIPE, stderr=theirs, text=True

@@ -91,6 +91,7 @@ class NewtonState(State):
     alpha: np.ndarray = field(default_factory=lambda: _EMPTY)  # the far ones; near ones may be old
     centre: np.ndarray = field(default_factory=lambda: _EMPTY)
     gamma: float = 0.0
+    least: float = 0.0  # gamma, below which rounding of scores shows in dual variables
     at: np.ndarray = field(default_factory=lambda: _EMPTY)  # w and b
     radius: float = math.inf
     near: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
@@ -150,12 +151,13 @@ class Newton(Solver):
         if not smooth:  # bend the loss at all scores but far ones: its own scale is value / slope^2
             value = problem.value_at(np.full(n, state.b), state.w)
             state.gamma = 2.0 * value / problem.loss.lipschitz**2
+            state.least = 1e-5 * state.gamma
         if warm is not None:
             w, b, alpha = warm
             alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
             state.w, state.b, state.centre = np.array(w), float(b), problem.feasible(alpha)
             gap = problem.certificate(state.w, state.b, state.centre).relative_gap
-            state.gamma *= min(1.0, 3.0 * math.sqrt(gap))
+            state.gamma = max(state.gamma * min(1.0, 3.0 * math.sqrt(gap)), state.least)
             state.started = True
         state.alpha = state.centre.copy()
         return state
@@ -225,7 +227,7 @@ class Newton(Solver):
     def _move_centre(self, problem: Problem, state: NewtonState) -> None:
         state.centre = self._alpha(state)
         if state.steps <= 8:
-            state.gamma *= 0.3
+            state.gamma = max(0.3 * state.gamma, state.least)
         elif state.steps > 20:
             state.gamma *= 2.0
         state.steps = 0
