@@ -33,7 +33,8 @@ LOSSES = {
 QUICK = {"data": ["rcv1", "ijcnn1", "gravier", "elevation"], "C": [1.0], "minutes": 4.0}
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 PATIENCE = 15  # times ours: for a peer's run, if there is time
-SHORT, LONG = 0.2, 1.0  # seconds: shorter fits are repeated more, longer ones not at all
+LEAST = 0.2  # seconds: for a peer's run, whatever ours takes
+LONG = 1.0  # seconds: longer fits are not repeated
 
 
 def race(task: Task, ours: Contender, peers: list[Contender], seconds: float, cap: float) -> list:
@@ -42,8 +43,9 @@ def race(task: Task, ours: Contender, peers: list[Contender], seconds: float, ca
     longest = max(run.seconds for run in own.values())
     # Whatever the time left, a peer that is faster than ours must be able to show it.
     proved = [run.seconds for target, run in own.items() if run.gap <= target]
-    most = max(1.0, *proved, min(PATIENCE * longest, seconds / 8))
-    swept = contest(task, peers, min(own), most)
+    first = max(LEAST, 3.0 * max(proved, default=LEAST))
+    most = max(first, min(PATIENCE * longest, seconds / 8))
+    swept = contest(task, peers, min(own), first, most)
     return [duel(task, ours, own[target], swept, target) for target in ours.ladder]
 
 
@@ -62,9 +64,8 @@ def duel(
     for _ in range(3):
         for contender, run in front.items():
             if run.seconds < LONG:
-                # The first fit of ours in a process may load kernels: it is not counted.
-                repeats = 3 if run.seconds < SHORT else int(contender is ours)
-                timed = task.measure(contender, run.tolerance, 3 * run.seconds + 1, repeats)
+                # The first fit in a process may load code: it is not counted.
+                timed = task.measure(contender, run.tolerance, 3 * run.seconds + 1, 1)
                 times[contender].append(timed.seconds)
     medians = {
         contender: statistics.median(times[contender] or [run.seconds])

@@ -171,19 +171,19 @@ def _fit(model: Any, arguments: tuple) -> float:
 
 
 def contest(
-    task: Task, peers: list[Contender], target: float, most: float
+    task: Task, peers: list[Contender], target: float, first: float, most: float
 ) -> dict[Contender, list[Run]]:
     """Sweep all peers, with more and more patience for those that were stopped.
 
-    It ends at the given seconds, or when those left take TOO_SLOW times as long as the fastest.
+    From `first` to `most` seconds, or until those left take TOO_SLOW times as long as the fastest.
     """
     swept: dict[Contender, list[Run]] = {peer: [] for peer in peers}
-    left, limit = peers, min(1.0, most)
+    left, limit = peers, first
     while left:
         for peer in left:
             sweep(task, peer, swept[peer], target, limit)
         done = [runs[-1].seconds for runs in swept.values() if not runs[-1].failure]
-        enough = min(most, max(1.0, TOO_SLOW * min(done, default=most)))
+        enough = min(most, max(first, TOO_SLOW * min(done, default=most)))
         left = [peer for peer in left if swept[peer][-1].failure == CAP]
         if limit >= enough:
             break
