@@ -27,7 +27,7 @@ TIGHT = {"random_state": 0, "max_epochs": 100_000}
 CHECKED = [
     zg.LinearClassifier(tol=1e-12, max_epochs=10_000),
     zg.LinearClassifier("logistic", tol=1e-20, max_epochs=10_000),
-    zg.LinearClassifier("squared-hinge", tol=1e-17, max_epochs=10_000),
+    zg.LinearClassifier("squared-hinge", tol=1e-19, max_epochs=3_000),
     zg.LinearClassifier(zg.SmoothHinge(0.5), tol=1e-17, max_epochs=10_000, l1_ratio=0.01),
     zg.LinearRegressor(tol=1e-17, max_epochs=10_000),
     zg.LinearRegressor("absolute", tol=1e-12, max_epochs=10_000),

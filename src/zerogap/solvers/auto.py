@@ -22,6 +22,7 @@ from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.sdca import SDCA, SDCAState
 
 _FEW = 1000  # rows up to which their inner products are worth computing
+_DEEP = 1e-8  # a relative gap below which Newton's method halves it in a few steps, or never
 _PATIENCE = 300  # epochs, however cheap: budgets count them
 _COLUMNS = 1 << 16  # of X, converted at a time
 
@@ -33,9 +34,11 @@ class AutoState(State):
     sdca: SDCAState = field(init=False)
     newton: NewtonState = field(init=False)
     second: bool = False  # whether Newton's method works
-    switch: bool = False  # whether it begins with the next update
-    before: float = 0.0  # epochs before it began
-    epoch: float = 0.0  # of a certificate in the first half of the run so far
+    final: bool = False  # whether no further change is wanted
+    switch: bool = False  # whether the other method begins with the next update
+    before: str = ""  # what has worked so far
+    since: float = 0.0  # epochs before the present method began
+    epoch: float = 0.0  # of an earlier certificate, with which to compare
     gap: float = math.inf
     reason: str = ""
     problem: Problem | None = field(default=None, metadata={"saved": False})
@@ -51,7 +54,8 @@ class Auto(Solver):
     Dense rows fewer than features are first replaced by as many coordinates as there are rows,
     with the same inner products.  Then stochastic dual coordinate ascent (`SDCA`) works until
     Newton's method (`Newton`) promises to be cheaper: at once if there are few features, else when
-    certificates show that too many epochs would be left.
+    certificates show that too many epochs would be left.  Where rounding stops Newton's method,
+    far beyond usual accuracies, SDCA ends the work.
 
     The choices depend on the data and on certificates, never on a clock: same seed, same bits.
     The certificate says what was done.
@@ -92,11 +96,17 @@ class Auto(Solver):
         return w if inner is problem else problem.weights(alpha), b, alpha
 
     def observe(self, problem: Problem, state: AutoState, record: Record, tol: float) -> None:
-        """Switch to Newton's method if the epochs that seem to be left would cost more."""
-        if state.second or not _newton_applies(problem):
-            return
+        """Change the method if the other one promises to be cheaper."""
         gap, target = record.gap, tol * abs(record.certificate.primal)
         epochs = record.epoch - state.epoch
+        if state.final or not _newton_applies(problem):
+            return
+        if state.second:
+            deep = state.gap <= _DEEP * abs(record.certificate.primal)
+            if deep and gap > 0.5 * state.gap:
+                state.switch, state.reason = True, "rounding stopped Newton's method"
+            state.epoch, state.gap = record.epoch, gap
+            return
         if epochs > 0 and gap > target > 0:
             inner = self._inner(problem, state)
             decades = math.log10(gap / target)
@@ -121,17 +131,13 @@ class Auto(Solver):
 
     def story(self, problem: Problem, state: AutoState) -> str:
         where = " on inner products" if state.problem is not None else ""
-        if not state.second:
-            return f"SDCA{where}, chosen automatically"
-        first = f"SDCA for {state.before:g} epochs, then " if state.before else ""
-        return f"{first}Newton{where}, chosen automatically: {state.reason}"
+        why = f": {state.reason}" if state.second or state.final else ""
+        return f"{state.before}{self._name(state)}{where}, chosen automatically{why}"
 
     def _steps(self, problem: Problem, state: AutoState, count: int) -> int:
         inner = self._inner(problem, state)
         if state.switch:
-            state.switch, state.second = False, True
-            state.before = state.updates / problem.shape[0]
-            state.newton = Newton().begin(inner, state.rng, SDCA().answer(inner, state.sdca))
+            self._change(inner, state)
         if not count:
             return self._at_work(state)._steps(inner, self._part(state), 0)
         if not state.second:
@@ -140,6 +146,23 @@ class Auto(Solver):
         # one step of Newton's method for one epoch: made when the epoch ends
         ends = state.position + count == self.epoch_length(problem)
         return Newton()._steps(inner, state.newton, 1) if ends else 0
+
+    def _change(self, inner: Problem, state: AutoState) -> None:
+        """Let the other method go on from where this one is."""
+        epoch = state.updates / inner.shape[0]
+        if epoch > state.since:
+            state.before += f"{self._name(state)} for {epoch - state.since:g} epochs, then "
+        answer = self._at_work(state).answer(inner, self._part(state))
+        state.switch, state.final, state.second = False, state.second, not state.second
+        state.since, state.epoch, state.gap = epoch, epoch, math.inf
+        if state.second:
+            state.newton = Newton().begin(inner, state.rng, answer)
+        else:
+            state.sdca = SDCA().begin(inner, state.rng, answer)
+            SDCA().prepare(inner, state.sdca)
+
+    def _name(self, state: AutoState) -> str:
+        return "Newton" if state.second else "SDCA"
 
     def _inner(self, problem: Problem, state: AutoState) -> Problem:
         return problem if state.problem is None else state.problem
