@@ -146,6 +146,7 @@ def main() -> None:
         if data is None or data.name != name:
             data = Data(name, *load(name))
         task = Task(data, loss, C)
+        task.load_kernels(zerogap(solver, targets, options.cap) for solver in ("sdca", "newton"))
         task.find_optimum(options.out / "optima", ours)
         left = 60 * options.minutes - (time.perf_counter() - start)
         able = [peer for peer in peers if loss in peer.losses and peer.takes(data.X)]
