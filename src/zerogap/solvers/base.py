@@ -197,6 +197,7 @@ class _Run:
         """Make the state, anew or from a checkpoint, and certify it."""
         with self._clock():
             self.state = self.solver.begin(self.problem, np.random.default_rng(self.seed), warm)
+        spent, self.seconds, self.cpu_seconds = (self.seconds, self.cpu_seconds), 0.0, 0.0
         t0 = self.solver.t0
         self.state.t0 = limits.last_update(self) // 2 if t0 is None else t0
         if path is not None and path.exists():
@@ -209,6 +210,7 @@ class _Run:
         resumed = bool(self.history.rows)
         # a given point is certified as it is: one that was the answer before is so again
         self.take_record(resumed, None if warm is None or warm[2] is None else warm)
+        self.seconds, self.cpu_seconds = self.seconds + spent[0], self.cpu_seconds + spent[1]
         self.solver._steps(self.problem, self.state, 0)  # compiles, outside the clock
         with self._clock():
             self.solver.prepare(self.problem, self.state)

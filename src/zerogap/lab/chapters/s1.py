@@ -160,7 +160,7 @@ def _curves(number: int, data: Data, seeds: int, **more: Any) -> Experiment:
         ),
         original=_ORIGINAL,
         errata=_ERRATA,
-        quick={"seeds": range(2), "rows": 500},
+        quick={"seeds": range(2), "rows": 300},
         **more,
     )
 
