@@ -50,6 +50,15 @@ def test_fenchel_young(loss, z, t, share):
     )
 
 
+@pytest.mark.parametrize("margin", [700.0, 709.0, 720.0, 744.0, 745.2, 800.0, 1e6])
+def test_logistic_excess_is_finite_where_probabilities_vanish(margin):
+    loss = zg.Logistic()
+    for z in (margin, -margin):
+        a = -loss.derivative(z, 1.0)
+        assert 0.0 <= loss.excess(a, z, 1.0) < 1e-12 * margin
+        assert 0.0 <= loss.excess(min(1.0, 1.001 * a), z, 1.0) < 1e-12 * margin
+
+
 @EXACT
 @given(z=finite, t=finite)
 def test_equality_at_minus_the_derivative(loss, z, t):

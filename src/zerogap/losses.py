@@ -246,7 +246,7 @@ class Logistic(MarginLoss):
         """The relative entropy of b to p = -y phi'(z), without cancellation where they agree."""
         b, p = a * y, -y * self.derivative(z, y)
         x, least = b - p, min(p, 1.0 - p)
-        if abs(x) < 1e-5 * least:  # two terms of the series are exact, and need no logarithm
+        if abs(x) < 1e-5 * least and least > 1e-100:  # two terms of the series are exact
             inverse, mirrored = 1.0 / p, 1.0 / (1.0 - p)
             return x * x * (inverse + mirrored) * (0.5 - x * (inverse - mirrored) / 6.0)
         if abs(x) < 0.5 * least:
