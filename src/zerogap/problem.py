@@ -362,12 +362,9 @@ class Problem(Struct):
 
     def value_at(self, z: np.ndarray, w: np.ndarray) -> float:
         """Return the objective of a model with weights w and scores z, the intercept included."""
-        return self.loss_at(z) + self.lam * penalty_cost(self.penalty, w)
-
-    def loss_at(self, z: np.ndarray) -> float:
-        """Return 1/S sum_i s_i phi(z_i, y_i)."""
         data = (self.loss, self.y, self.share, z)
-        return math.fsum(_values(*data, *block) for block in self.rows.blocks())
+        loss = math.fsum(_values(*data, *block) for block in self.rows.blocks())
+        return loss + self.lam * penalty_cost(self.penalty, w)
 
     def dual_from_scores(self, z: np.ndarray) -> np.ndarray:
         """Return a_i = -phi'(z_i, y_i) for all rows, which need not sum to zero."""
