@@ -211,3 +211,26 @@ def test_certificates_add_up():
 def test_wrong_vectors_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call(make_problem("hinge"))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared", "softmax", "multiclass-hinge"])
+def test_parts_add_up_to_the_whole(loss):
+    rng = np.random.default_rng(3)
+    X, weight = rng.standard_normal((30, 4)), rng.uniform(0.5, 2.0, 30)
+    labels = {"squared": rng.standard_normal(30), "softmax": np.arange(30) % 3}
+    labels["multiclass-hinge"] = labels["softmax"]
+    y = labels.get(loss, np.where(rng.random(30) < 0.5, -1.0, 1.0))
+    whole = zg.Problem(X, y, loss, 0.1, weight, True, l1_ratio=0.2)
+    w, b = rng.standard_normal(whole.weight_shape), 0.3
+    alpha = whole.dual_point(whole.scores(w), b)
+    pieces = [slice(0, 7), slice(7, 30)]
+    parts = [
+        zg.Problem.part(X[s], whole.y[s], whole.share[s], whole.loss, 0.1, True, 0.2, n_classes=3)
+        for s in pieces
+    ]
+    z = np.concatenate([part.scores(w) for part in parts])
+    np.testing.assert_allclose(z, whole.scores(w), rtol=1e-14)
+    terms = [part.row_terms(z[s], b, alpha[s]) for part, s in zip(parts, pieces, strict=True)]
+    np.testing.assert_allclose(np.sum(terms, axis=0), whole.row_terms(z, b, alpha), rtol=1e-13)
+    sums = [part.dual_sum(alpha[s]) for part, s in zip(parts, pieces, strict=True)]
+    np.testing.assert_allclose(np.sum(sums, axis=0), whole.dual_sum(alpha), rtol=1e-12, atol=1e-15)

@@ -11,7 +11,7 @@ import numpy as np
 from zerogap._jit import kernel
 from zerogap.certificate import Certificate
 from zerogap.penalties import L2
-from zerogap.problem import Problem, penalty_conjugate, penalty_cost, penalty_slack
+from zerogap.problem import Problem, penalty_conjugate, penalty_cost
 from zerogap.rows import CLASSES
 
 _IDENTITY = L2()
@@ -185,16 +185,9 @@ class MulticlassProblem(Problem):
         p[np.arange(len(p)), self.y] += 1.0
         return p
 
-    def _primal_and_gap(
-        self, w: Any, b: Any, z: np.ndarray, alpha: np.ndarray
-    ) -> tuple[float, float]:
-        if not math.isfinite(z.sum()):
-            return math.nan, math.inf
-        value, excess = _excess(self.loss, self.y, self.share, self._votes(alpha), z)
-        primal = value + self.lam * penalty_cost(self.penalty, w.ravel())
-        return primal, excess + self.lam * penalty_slack(
-            self.penalty, w.ravel(), self.dual_sum(alpha).ravel()
-        )
+    def row_terms(self, z: np.ndarray, b: Any, alpha: np.ndarray) -> tuple[float, float]:
+        """Return what the rows add to P and to the gap."""
+        return _excess(self.loss, self.y, self.share, self._votes(alpha), z + b)
 
     def _vector(self, w: Any) -> np.ndarray:
         return self._matrix(w, (self.n_classes, self.shape[1]), "w")

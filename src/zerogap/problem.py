@@ -122,6 +122,30 @@ class Problem(Struct):
         given = (loss, penalty, float(lam), bool(fit_intercept))
         self._set(rows, y, share, rows.sqnorms, *given, *more)
 
+    @classmethod
+    def part(
+        cls,
+        X: Any,
+        y: np.ndarray,
+        share: np.ndarray,
+        loss: Loss,
+        lam: float,
+        fit_intercept: bool = False,
+        l1_ratio: float = 0.0,
+        n_classes: int = 0,
+    ) -> Problem:
+        """Return some rows of a larger problem: `share` has their s_i / S, S the sum over all.
+
+        Scores, `row_terms` and dual sums of the parts add up to those of the whole.
+        """
+        rows = as_rows(X)
+        fields = (rows, y, share, rows.sqnorms, loss, as_penalty(l1_ratio), lam, fit_intercept)
+        if loss.task == "multiclass":
+            from zerogap.multiclass import MulticlassProblem  # built on this file
+
+            return _restore(MulticlassProblem, (*fields, n_classes))
+        return _restore(Problem, fields)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), tuple(self.__getstate__().values()))
 
@@ -349,16 +373,18 @@ class Problem(Struct):
         self, w: np.ndarray, b: float, z: np.ndarray, alpha: np.ndarray
     ) -> tuple[float, float]:
         """Return P and P - D, the gap as a sum of Fenchel-Young terms, none of them negative."""
-        if not math.isfinite(z.sum() + b):  # weights or data are not finite: nothing is proved
+        if not np.isfinite(z.sum() + b).all():  # weights or data are not finite: nothing is proved
             return math.nan, math.inf
-        u = self.dual_sum(alpha)
+        primal, gap = self.row_terms(z, b, alpha)
+        primal += self.lam * penalty_cost(self.penalty, w.ravel())
+        gap += self.lam * penalty_slack(self.penalty, w.ravel(), self.dual_sum(alpha).ravel())
+        return primal, gap
+
+    def row_terms(self, z: np.ndarray, b: float, alpha: np.ndarray) -> tuple[float, float]:
+        """Return what the rows add to P and, as Fenchel-Young terms >= 0, to the gap."""
         data = (self.loss, self.y, self.share, alpha, z, b)
         blocks = [_excess(*data, *block) for block in self.rows.blocks()]
-        primal = math.fsum(value for value, _ in blocks)
-        gap = math.fsum(excess for _, excess in blocks)
-        primal += self.lam * penalty_cost(self.penalty, w)
-        gap += self.lam * penalty_slack(self.penalty, w, u)
-        return primal, gap
+        return math.fsum(value for value, _ in blocks), math.fsum(excess for _, excess in blocks)
 
     def value_at(self, z: np.ndarray, w: np.ndarray) -> float:
         """Return the objective of a model with weights w and scores z, the intercept included."""
