@@ -83,7 +83,11 @@ class DenseRows(Rows):
         return self.X.size
 
     def product(self, W: np.ndarray) -> np.ndarray:
-        return self.X @ W.T
+        if self.X.dtype == W.dtype:
+            return self.X @ W.T
+        # in parts whose copies in double precision stay in cache
+        parts = _slices(self.shape[0], 32 * self.shape[1])
+        return np.concatenate([self.X[part] @ W.T for part in parts])
 
     def transposed_product(self, A: np.ndarray) -> np.ndarray:
         return A.T @ self.X

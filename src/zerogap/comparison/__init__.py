@@ -16,6 +16,7 @@ from zerogap.comparison.contestants import default_solvers, parse_solver, short_
 from zerogap.comparison.outcome import Comparison, Curve, Run, Summary
 from zerogap.history import Record
 from zerogap.problem import Problem
+from zerogap.rows import as_rows
 from zerogap.solvers import SDCA, Result, Solver, solve
 
 __all__ = ["Comparison", "Curve", "Run", "Summary", "compare", "default_solvers", "parse_solver"]
@@ -171,9 +172,11 @@ def _test_metric(problem: Problem, X: Any, y: Any) -> tuple[dict[str, Any], str]
 
 def error_rate(X: Any, y: np.ndarray, task: str) -> Callable[[np.ndarray, Any], float]:
     """Return the function (w, b) -> share of misclassified rows, or mean absolute error."""
+    rows = as_rows(X)
 
     def error(w: np.ndarray, b: Any) -> float:
-        z = X @ w.T + b
+        z = rows.product(np.atleast_2d(w)) + b
+        z = z if w.ndim > 1 else z[:, 0]
         if task == "regression":
             return float(np.mean(np.abs(z - y)))
         predicted = z.argmax(axis=1) if task == "multiclass" else np.where(z > 0, 1.0, -1.0)
