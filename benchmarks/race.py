@@ -5,8 +5,9 @@
 Ours is one call of `fit` with `tol`, certificate included.  Each peer is swept over its own
 tolerance and credited with its fastest run that reaches the same sub-optimality, measured against
 a certified optimum.  Same data, same lam, no intercept, float64, one thread unless the name says
-otherwise.  Each fit has a process of its own, warmed by a tiny one of the same kind; fits of ours
-and of the two fastest peers that take less than a second are run again in turns, and medians count.
+otherwise.  Each fit has a process of its own, warmed by a tiny one of the same kind.  Fits of ours
+and of the two fastest peers that take less than a second are run again, after one in the same
+process that is not counted; below 0.3 seconds three times, in turns, and the median counts.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ QUICK = {"data": ["rcv1", "ijcnn1", "gravier", "elevation"], "C": [1.0], "minute
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 PATIENCE = 15  # times ours: for a peer's run, if there is time
 LEAST = 0.2  # seconds: for a peer's run, whatever ours takes
-LONG = 1.0  # seconds: longer fits are not repeated
+LONG, SHORT = 1.0, 0.3  # seconds: longer fits are not repeated; shorter ones, three times
 
 
 def race(task: Task, ours: Contender, peers: list[Contender], seconds: float, cap: float) -> list:
@@ -45,7 +46,7 @@ def race(task: Task, ours: Contender, peers: list[Contender], seconds: float, ca
     proved = [run.seconds for target, run in own.items() if run.gap <= target]
     first = max(LEAST, 3.0 * max(proved, default=LEAST))
     most = max(first, min(PATIENCE * longest, seconds / 8))
-    swept = contest(task, peers, min(own), first, most)
+    swept = contest(task, peers, ours.ladder, first, most)
     return [duel(task, ours, own[target], swept, target) for target in ours.ladder]
 
 
@@ -61,9 +62,9 @@ def duel(
     front = {ours: own} if own.gap <= target else {}
     front |= {peer: reached[peer] for peer in sorted(reached, key=lambda p: reached[p].seconds)[:2]}
     times: dict[Contender, list[float]] = {contender: [] for contender in front}
-    for _ in range(3):
+    for turn in range(3):
         for contender, run in front.items():
-            if run.seconds < LONG:
+            if run.seconds < (LONG if turn == 0 else SHORT):
                 # The first fit in a process may load code: it is not counted.
                 timed = task.measure(contender, run.tolerance, 3 * run.seconds + 1, 1)
                 times[contender].append(timed.seconds)
@@ -118,7 +119,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="+", choices=names, default=names)
     parser.add_argument("--solver", default="auto", help="of ours")
     parser.add_argument("--cap", type=float, default=10.0, help="seconds for a fit of ours")
-    parser.add_argument("--minutes", type=float, default=35.0, help="aimed at by stopping peers")
+    parser.add_argument("--minutes", type=float, default=45.0, help="aimed at by stopping peers")
     parser.add_argument("--keep", action="store_true", help="keep the other rows of OUT")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("out"))
     if parser.parse_known_args()[0].quick:

@@ -21,6 +21,8 @@ from race_peers import Contender
 
 import zerogap as zg
 
+Goals = tuple[float, ...]  # relative sub-optimality, the loosest first
+
 FORK = multiprocessing.get_context("fork")  # shares the data
 CAP, STUCK = "cap", "not reached"  # stopped; tighter tolerances change nothing
 TOO_SLOW = 5  # times the fastest peer
@@ -177,7 +179,7 @@ def _fit(model: Any, arguments: tuple) -> float:
 
 
 def contest(
-    task: Task, peers: list[Contender], target: float, first: float, most: float
+    task: Task, peers: list[Contender], goals: Goals, first: float, most: float
 ) -> dict[Contender, list[Run]]:
     """Sweep all peers, with more and more patience for those that were stopped.
 
@@ -187,7 +189,7 @@ def contest(
     left, limit = peers, first
     while left:
         for peer in left:
-            sweep(task, peer, swept[peer], target, limit)
+            sweep(task, peer, swept[peer], goals, limit)
         done = [runs[-1].seconds for runs in swept.values() if not runs[-1].failure]
         enough = min(most, max(first, TOO_SLOW * min(done, default=most)))
         left = [peer for peer in left if swept[peer][-1].failure == CAP]
@@ -197,16 +199,27 @@ def contest(
     return swept
 
 
-def sweep(task: Task, peer: Contender, runs: list[Run], target: float, cap: float) -> None:
-    """Tighten the tolerance until the target is reached, a run is stopped or nothing changes."""
+def sweep(task: Task, peer: Contender, runs: list[Run], goals: Goals, cap: float) -> None:
+    """Tighten the tolerance until all goals are reached, a run is stopped or nothing changes.
+
+    By two rungs of the ladder at a time; where that reaches a goal, the rung between them may do
+    so in less time, and is tried too.
+    """
     if runs:
         runs.pop()  # stopped with less patience
-    for tolerance in peer.ladder[len(runs) :]:
-        run = task.measure(peer, tolerance, cap)
+    last = len(peer.ladder) - 1
+    for k in [*range(0, last, 2), last]:
+        if any(run.tolerance == peer.ladder[k] for run in runs):
+            continue
+        before = min(map(task.suboptimality, runs), default=np.inf)
+        run = task.measure(peer, peer.ladder[k], cap)
+        reached = task.suboptimality(run)
+        if k and not run.failure and any(reached <= goal < before for goal in goals):
+            runs.append(task.measure(peer, peer.ladder[k - 1], cap))
         runs.append(run)
-        if len(runs) > 3 and len({run.primal for run in runs[-4:]}) == 1 and not run.failure:
+        if len(runs) > 2 and len({run.primal for run in runs[-3:]}) == 1 and not run.failure:
             run.failure = STUCK
-        if run.failure or task.suboptimality(run) <= target:
+        if run.failure or reached <= min(goals):
             return
     runs[-1].failure = STUCK
 
@@ -225,6 +238,6 @@ def agreement(contenders: Iterable[Contender], ours: Contender) -> dict[tuple[st
         for contender in contenders:
             if loss in contender.losses:
                 runs: list[Run] = []
-                sweep(task, contender, runs, AGREE, 10.0)
+                sweep(task, contender, runs, (AGREE,), 10.0)
                 found[contender.name, loss] = min(map(task.suboptimality, runs))
     return found
