@@ -10,12 +10,13 @@ import zerogap
 PACKAGE = Path(zerogap.__file__).parent
 LAYERS = [
     ["_jit", "_params", "memory", "certificate", "atomic"],
-    ["container"],
+    ["container", "elementary"],
     ["losses", "penalties", "rows"],
     ["multiclass_losses"],
     ["checks", "bounds"],
     ["problem"],
     ["multiclass"],
+    ["regions"],
     ["store", "history", "checkpoint"],
     ["streamed"],
     ["progress"],

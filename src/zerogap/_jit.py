@@ -27,6 +27,7 @@ from numba.extending import (
     models,
     overload,
     overload_method,
+    register_jitable,
     register_model,
     unbox,
 )
@@ -37,6 +38,7 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
 }
 _CACHE = os.environ.get("ZEROGAP_NUMBA_CACHE", "1") != "0"
+_helpers: set[Path] = set()  # files of inlined functions
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,6 +47,13 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return njit(cache=_CACHE, nogil=True, **_OPTIONS)(function)
     except RuntimeError:  # no folder to keep machine code in: compile in every process
         return njit(nogil=True, **_OPTIONS)(function)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let kernels call a function; its sums are taken in order, as it is written."""
+    options = {**_OPTIONS, "fastmath": {"contract"}, "forceinline": True}
+    _helpers.add(Path(inspect.getfile(function)))
+    return register_jitable(**options)(function)
 
 
 def in_order(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -255,7 +264,8 @@ def _register(cls: type) -> str:
         parameters = ", ".join(signature.parameters)
         if not name.startswith("_") and _is_new(cls, name, f"method ({parameters})"):
             _overload(name, signature)
-    return hashlib.sha256(b"".join(map(_source, cls.__mro__[:-1]))).hexdigest()[:12]
+    code = [*map(_source, cls.__mro__[:-1]), *(path.read_bytes() for path in sorted(_helpers))]
+    return hashlib.sha256(b"".join(code)).hexdigest()[:12]
 
 
 def _is_new(cls: type, name: str, meaning: str) -> bool:

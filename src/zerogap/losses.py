@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from math import exp, inf, log, log1p
 from typing import ClassVar
 
+from zerogap import elementary
 from zerogap._jit import Struct
 from zerogap._params import Parameters
 
@@ -228,13 +229,12 @@ class Logistic(MarginLoss):
 
     def value(self, z, y):
         m = y * z
-        return log1p(exp(-m)) if m > 0.0 else log1p(exp(m)) - m
+        return elementary.log1p(elementary.exp(-abs(m))) + max(0.0, -m)
 
     def derivative(self, z, y):
         m = y * z
-        if m > 0.0:
-            return -y * exp(-m) / (1.0 + exp(-m))
-        return -y / (1.0 + exp(m))
+        e = elementary.exp(-abs(m))
+        return -y * (e if m > 0.0 else 1.0) / (1.0 + e)
 
     def conjugate(self, a, y):
         b = a * y
@@ -257,6 +257,14 @@ class Logistic(MarginLoss):
         b = a * y
         return 1.0 / (b * (1.0 - b)) if 0.0 < b < 1.0 else inf
 
+    def left_of_root(self, q, c):
+        """A t in (0, 1/2] that is at most the root of log(t / (1 - t)) + q t - c there, and near"""
+        # The root of log(2 t) + q t - c, which is smaller, is W(x) / q: Lambert's W, x = exp(c) q/2
+        size = log(max(0.5 * q, _TINY)) + c
+        # and W(x) >= log(x) - log(log(x)) as well as W(x) >= x / (1 + x)
+        lower = (size - log(size)) / q if size > 1.0 else 0.5 * exp(c) / (1.0 + exp(size))
+        return min(0.5, max(_TINY, lower))
+
     def dual_step(self, a, y, z, q):
         b, m = a * y, y * z
         if self.approximate:
@@ -267,20 +275,17 @@ class Logistic(MarginLoss):
         mirrored = q * (0.5 - b) + m < 0.0
         if mirrored:
             b, m = 1.0 - b, -m
-        # The root of log(2 t) + q (t - b) + m >= h(t) is W(x) / q: Lambert's W, x = exp(c) q / 2
-        c = q * b - m
-        size = log(max(0.5 * q, _TINY)) + c
-        # and W(x) >= log(x) - log(log(x)) as well as W(x) >= x / (1 + x)
-        lower = (size - log(size)) / q if size > 1.0 else 0.5 * exp(c) / (1.0 + exp(size))
-        lower = min(0.5, max(_TINY, lower))
-        t = min(0.5, max(lower, b))
+        t = min(0.5, b) if b > 0.0 else self.left_of_root(q, q * b - m)
         for _ in range(60):
             slack = 1.0 - t
             h = log(t / slack) + q * (t - b) + m
-            new = min(0.5, max(lower, t - h * t * slack / (1.0 + q * t * slack)))
+            new = t - h * t * slack / (1.0 + q * t * slack)
+            if not 0.1 * t <= new <= 10.0 * t:  # far away there is a better start
+                new = max(new, self.left_of_root(q, q * b - m))
+            new = min(0.5, new)
             moved = abs(new - t)
             t = new
-            if moved <= 1e-9 * t:  # convergence is quadratic: the step after would be below 1e-16
+            if moved <= 1e-8 * t:  # convergence is quadratic: the step after would be below 1e-16
                 break
         return y * ((1.0 - t) if mirrored else t) - a
 

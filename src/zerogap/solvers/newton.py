@@ -30,18 +30,26 @@ _EMPTY = np.empty(0)
 @kernel
 def _dual(loss, y, z, centre, gamma):
     """The a that maximises -phi*(-a) - a z - gamma/2 (a - centre)^2"""
-    if gamma == 0.0:
-        return -loss.derivative(z, y)
     low, high = loss.domain(y)
     return min(high, max(low, centre + loss.dual_step(centre, y, z, gamma)))
 
 
 @kernel
-def _respond(loss, y, share, z, dz, t, centre, gamma, alpha, h):
-    """Set the dual variables that answer the scores z + t dz, and h_i = -s_i d alpha_i / d z_i.
+def _respond_exactly(loss, y, share, z, dz, t, alpha, h):
+    """`_respond` with gamma = 0: alpha_i = -phi'(z_i + t dz_i)"""
+    value, slope = 0.0, 0.0
+    for i in range(len(z)):
+        score = z[i] + t * dz[i]
+        a = -loss.derivative(score, y[i])
+        alpha[i] = a
+        h[i] = share[i] / loss.stiffness(a, y[i])
+        slope -= share[i] * a * dz[i]
+        value += share[i] * loss.value(score, y[i])
+    return value, slope
 
-    Returns the smoothed loss and its slope in t.
-    """
+
+@kernel
+def _respond_smoothly(loss, y, share, z, dz, t, alpha, h, centre, gamma):
     value, slope = 0.0, 0.0
     for i in range(len(z)):
         score = z[i] + t * dz[i]
@@ -49,12 +57,27 @@ def _respond(loss, y, share, z, dz, t, centre, gamma, alpha, h):
         alpha[i] = a
         h[i] = share[i] / (gamma + loss.stiffness(a, y[i]))
         slope -= share[i] * a * dz[i]
-        if gamma == 0.0:
-            value += share[i] * loss.value(score, y[i])
-        else:
-            shift = a - centre[i]
-            value -= share[i] * (loss.conjugate(a, y[i]) + a * score + 0.5 * gamma * shift * shift)
+        shift = a - centre[i]
+        value -= share[i] * (loss.conjugate(a, y[i]) + a * score + 0.5 * gamma * shift * shift)
     return value, slope
+
+
+def _respond(
+    problem: Problem,
+    z: np.ndarray,
+    dz: np.ndarray,
+    t: float,
+    alpha: np.ndarray,
+    h: np.ndarray,
+    centre: np.ndarray,
+    gamma: float,
+) -> tuple[float, float]:
+    """Set the dual variables that answer the scores z + t dz, and h_i = -s_i d alpha_i / d z_i.
+
+    Returns the smoothed loss and its slope in t.
+    """
+    data = (problem.loss, problem.y, problem.share, z, dz, t, alpha, h)
+    return _respond_smoothly(*data, centre, gamma) if gamma else _respond_exactly(*data)
 
 
 @kernel
@@ -209,7 +232,7 @@ class Newton(Solver):
             moved = self._distance(state)
             if not len(state.at):
                 passes += self._divide(problem, state, math.inf)
-            elif state.steps and state.residual <= _BALANCE * state.excess:
+            elif state.gamma and state.steps and state.residual <= _BALANCE * state.excess:
                 self._move_centre(problem, state)
                 passes += self._divide(problem, state, moved)
             elif moved > state.radius:
@@ -236,26 +259,30 @@ class Newton(Solver):
         """Find the rows that may change within the radius; add up the others; return the passes."""
         n = problem.shape[0]
         z = problem.scores(state.w) + state.b
-        alpha, h, movable = np.empty(n), np.empty(n), np.ones(n, np.bool_)
-        data, smoothed = (problem.loss, problem.y), (state.centre, state.gamma)
-        value, _ = _respond(*data, problem.share, z, z, 0.0, *smoothed, alpha, h)
+        alpha, h, smoothed = np.empty(n), np.empty(n), (state.centre, state.gamma)
+        value, _ = _respond(problem, z, z, 0.0, alpha, h, *smoothed)
+        state.value = value + 0.5 * problem.lam * float(state.w @ state.w)
+        state.at, state.alpha, state.part = np.append(state.w, state.b), alpha, None
+        movable = np.ones(n, np.bool_)
         if math.isfinite(radius):
             reach = radius * np.sqrt(problem.sqnorms + problem.fit_intercept)
-            _mark_movable(*data, z, *smoothed, reach, movable)
-        if movable.sum() > 0.5 * n:
-            movable[:], radius = True, math.inf
-        state.at, state.radius, state.part = np.append(state.w, state.b), radius, None
-        state.near, state.alpha = np.flatnonzero(movable), alpha
-        state.near_z, state.near_alpha, state.near_h = z[movable], alpha[movable], h[movable]
-        state.near_u = self._part(problem, state).dual_sum(state.near_alpha)
-        far = np.where(movable, 0.0, alpha)
-        state.far_u, state.far_mean = problem.dual_sum(far), float(problem.share @ far)
-        state.value = value + 0.5 * problem.lam * float(state.w @ state.w)
-        if math.isfinite(radius):
-            share = np.where(movable, 0.0, problem.share)
-            state.far_value, _ = _respond(*data, share, z, z, 0.0, *smoothed, alpha, h)
+            _mark_movable(problem.loss, problem.y, z, *smoothed, reach, movable)
+        if math.isinf(radius) or movable.sum() > 0.5 * n:
+            state.radius, state.near, state.part = math.inf, np.arange(n), problem
+            state.near_z, state.near_alpha, state.near_h = z, alpha.copy(), h
+            state.far_u, state.far_mean, state.far_value = np.zeros_like(state.w), 0.0, 0.0
         else:
-            state.far_value = 0.0
+            state.radius, state.near = radius, np.flatnonzero(movable)
+            state.near_z, state.near_alpha, state.near_h = z[movable], alpha[movable], h[movable]
+            part = self._part(problem, state)
+            near_value, _ = _respond(
+                *(part, state.near_z, state.near_z, 0.0, state.near_alpha, state.near_h),
+                *(state.centre[movable], state.gamma),
+            )
+            far = np.where(movable, 0.0, alpha)
+            state.far_u, state.far_mean = problem.dual_sum(far), float(problem.share @ far)
+            state.far_value = value - near_value
+        state.near_u = self._part(problem, state).dual_sum(state.near_alpha)
         return 3
 
     def _part(self, problem: Problem, state: NewtonState) -> Problem:
@@ -278,12 +305,11 @@ class Newton(Solver):
         p, p_b = direction[:d], float(direction[d]) if problem.fit_intercept else 0.0
         dz = part.scores(p) + p_b
         alpha, h = np.empty_like(dz), np.empty_like(dz)
-        data = (part.loss, part.y, part.share, state.near_z, dz)
         # the far rows' part of the objective is a line: their dual variables do not change
         line = -lam * float(state.far_u @ p) - state.far_mean * p_b
 
         def look(t: float) -> tuple[float, float]:
-            value, slope = _respond(*data, t, centre, state.gamma, alpha, h)
+            value, slope = _respond(part, state.near_z, dz, t, alpha, h, centre, state.gamma)
             moved = state.w + t * p
             value += state.far_value + t * line + 0.5 * lam * float(moved @ moved)
             return value, slope + line + lam * float(moved @ p)
@@ -299,8 +325,9 @@ class Newton(Solver):
         state.steps += 1
         rest = state.w - state.far_u - state.near_u
         state.residual = 0.5 * lam * float(rest @ rest)
-        smoothed = state.gamma > 0.0
-        state.excess = _excess(*data[:3], alpha, state.near_z) if smoothed else 0.0
+        state.excess = 0.0
+        if state.gamma:
+            state.excess = _excess(part.loss, part.y, part.share, alpha, state.near_z)
         return math.ceil((products + 2) * len(state.near) / problem.shape[0])
 
     def _compile(self, problem: Problem, gamma: float) -> None:

@@ -1,0 +1,223 @@
+r"""Where the optimum lies: what a certificate says about weights, intercepts and scores.
+
+Let (w, b) be a model, alpha a feasible dual point, p = w(alpha), and mu = lam times the strong
+convexity of the penalty.  The optimum (w*, b*) satisfies both
+
+    P(w, b) - P*  >=  mu/2 |w - w*|^2                                          P is strongly convex
+    P* - D(alpha) >=  mu/2 |p - w*|^2 + 1/S sum_i s_i e_i(x_i.w* + b*)                 Fenchel-Young
+
+with e_i(z) = phi(z) + phi*(-alpha_i) + alpha_i z >= 0.  The left sides add up to the gap, and
+|w - w*|^2 + |p - w*|^2 = 2 |w* - c|^2 + |w - p|^2 / 2 for c = (w + p) / 2.  Hence
+
+    |w* - c|^2 <= gap / mu - |w - p|^2 / 4 =: r^2,       |w* - w| <= radius := |w - p| / 2 + r
+
+(the root of gap / mu where w = p, and never more than that of 2 gap / mu), and the free intercept
+satisfies, with scores that differ from those of w by |x_i| radius at most,
+
+    1/S sum_i s_i min_{|t| <= |x_i| radius} e_i(x_i.w + t + b*)  <=  gap - mu/4 |w - p|^2,
+
+whose left side is convex in b*: an interval.  Of many classes it is a convex set, around which a
+box is put by linear cuts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zerogap._jit import kernel
+from zerogap.multiclass import MulticlassProblem
+from zerogap.problem import Problem
+
+_LOOKS = 30  # at the function of the intercept, to either side: the result is true for any number
+_ROUNDING = 1e-12  # of a score, relative to the sizes it is made of
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A set that contains the optimum of one problem.
+
+    Attributes
+    ----------
+    radius : float
+        The optimal weights are no further than this from those of the model (of several classes
+        together, as one vector).
+    low, high : ndarray of shape (n_outputs,)
+        The optimal intercepts lie between these; of many classes, if their mean is that of the
+        model's intercepts.
+    """
+
+    radius: float
+    low: np.ndarray
+    high: np.ndarray
+
+
+def find_region(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray, gap: float) -> Region:
+    """Return where the optimum of the problem is, given a model and a feasible dual point.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    w, b, alpha
+        A model and a feasible dual point, such as those of a `Result`.
+    gap : float
+        At least P(w, b) - D(alpha).
+
+    Examples
+    --------
+    >>> import numpy as np, zerogap as zg
+    >>> problem = zg.Problem([[1.0], [2.0]], [-1, 1], "hinge", lam=0.5)
+    >>> rough, exact = (zg.solve(problem, zg.SDCA(), tol=tol) for tol in (1e-1, 1e-12))
+    >>> region = find_region(problem, rough.w, rough.b, rough.alpha, rough.certificate.gap)
+    >>> bool(np.linalg.norm(rough.w - exact.w) <= region.radius)
+    True
+    """
+    intercept = np.atleast_1d(np.asarray(b, dtype=float))
+    if not math.isfinite(gap):
+        nowhere = np.full(len(intercept), math.inf)
+        return Region(math.inf, -nowhere, nowhere)
+    distance = float(np.linalg.norm(w - problem.weights(alpha)))
+    strength = problem.lam * problem.penalty.convexity()
+    root = math.sqrt(max(0.0, gap / strength - 0.25 * distance**2))
+    radius = 0.5 * distance + root + _ROUNDING * float(np.linalg.norm(w))
+    if not problem.fit_intercept:
+        return Region(radius, intercept, intercept)
+    # what rounding may have done to the gap and to its terms is added to what they may be
+    budget = gap - 0.25 * strength * distance**2 + _ROUNDING * abs(problem.primal(w, b))
+    z, reach = problem.scores(w), radius * np.sqrt(problem.sqnorms)
+    if isinstance(problem, MulticlassProblem):
+        return Region(radius, *_box(problem, z, intercept, alpha, reach, budget))
+    return Region(radius, *_interval(problem, z, float(intercept[0]), alpha, reach, budget))
+
+
+def _interval(
+    problem: Problem, z: np.ndarray, b: float, alpha: np.ndarray, reach: np.ndarray, budget: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return bounds of the intercepts at which the rows add no more than `budget` to the gap."""
+
+    def least(at: float) -> float:
+        return _least_excess(problem.loss, problem.y, problem.share, alpha, z, reach, at)
+
+    ends = []
+    for sign in (-1.0, 1.0):
+        inside, outside = 0.0, 1e-6 * (1.0 + abs(b))
+        while least(b + sign * outside) <= budget and outside < 1e300:
+            inside, outside = outside, 4.0 * outside
+        for _ in range(_LOOKS):
+            middle = 0.5 * (inside + outside)
+            if outside - inside <= 0.01 * outside:
+                break
+            if least(b + sign * middle) <= budget:
+                inside = middle
+            else:
+                outside = middle
+        ends.append(b + sign * (outside if outside < 1e300 else math.inf))
+    return np.array(ends[:1]), np.array(ends[1:])
+
+
+@kernel
+def _least_excess(loss, y, share, alpha, z, reach, b):
+    """1/S sum_i s_i min_{|t| <= reach_i} e_i(z_i + t + b); e_i falls, is zero somewhere, rises"""
+    total = 0.0
+    for i in range(len(z)):
+        if share[i] > 0.0:
+            left, right = z[i] + b - reach[i], z[i] + b + reach[i]
+            term = 0.0
+            if loss.derivative(left, y[i]) + alpha[i] > 0.0:
+                term = loss.excess(alpha[i], left, y[i])
+            elif loss.derivative(right, y[i]) + alpha[i] < 0.0:
+                term = loss.excess(alpha[i], right, y[i])
+            total += share[i] * max(0.0, term)
+    return total
+
+
+def _box(
+    problem: MulticlassProblem,
+    z: np.ndarray,
+    b: np.ndarray,
+    alpha: np.ndarray,
+    reach: np.ndarray,
+    budget: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a box around the intercepts at which the rows add no more than `budget` to the gap."""
+    from scipy.optimize import linprog
+
+    C = problem.n_classes
+    normals, limits = [], []
+    for k in range(C):
+        direction = np.eye(C)[k] - 1.0 / C  # the mean stays
+        for sign in (-1.0, 1.0):
+            cut = _cut_beyond(problem, z, b, sign * direction, alpha, reach, budget)
+            if cut is not None:
+                normals.append(cut[0])
+                limits.append(cut[1])
+    ends = np.full((2, C), math.inf)
+    if normals:
+        options: dict[str, Any] = {"A_eq": np.ones((1, C)), "b_eq": [0.0], "bounds": (None, None)}
+        for k in range(C):
+            for side, sign in enumerate((1.0, -1.0)):
+                found = linprog(sign * np.eye(C)[k], np.array(normals), limits, **options)
+                if found.status == 0:  # else it is unbounded
+                    ends[side, k] = -found.fun * (1.0 + 1e-6) + 1e-6  # more than its tolerance
+    return b - ends[0], b + ends[1]
+
+
+def _cut_beyond(
+    problem: MulticlassProblem,
+    z: np.ndarray,
+    b: np.ndarray,
+    direction: np.ndarray,
+    alpha: np.ndarray,
+    reach: np.ndarray,
+    budget: float,
+) -> tuple[np.ndarray, float] | None:
+    """Return (normal, limit) with normal.(b* - b) <= limit, from a point outside, near the set.
+
+    Terms e_i and their slopes at a point give a plane below them; those below zero are left out.
+    """
+    best = None
+    inside, outside = 0.0, 1e-6 * (1.0 + float(np.abs(b).max()))
+    for _ in range(2 * _LOOKS):
+        at = outside if best is None else 0.5 * (inside + outside)
+        point = at * direction
+        slope = np.zeros(problem.n_classes)
+        data = (problem.loss, problem.y, problem.share, problem._votes(alpha))
+        height = _plane(*data, z + b + point, reach, slope)
+        size = float(np.linalg.norm(slope))
+        if height > budget and size > 0.0:
+            outside = at
+            best = slope / size, (budget - height + float(slope @ point)) / size
+        elif best is None:
+            inside, outside = at, 4.0 * outside
+        else:
+            inside = at
+        if best is not None and outside - inside <= 0.05 * outside:
+            break
+    return best
+
+
+@kernel
+def _plane(loss, y, share, p, z, reach, slope):
+    """The height of a plane below the rows' part of the gap, where they move least; sets its slope
+
+    e_i(z + t) >= e_i(z) - |t| |g|, g = votes(z) - p.
+    """
+    C = z.shape[1]
+    g, height = np.empty(C), 0.0
+    for i in range(len(y)):
+        if share[i] > 0.0:
+            loss.votes(z[i], y[i], g)
+            size = 0.0
+            for k in range(C):
+                g[k] -= p[i, k]
+                size += g[k] * g[k]
+            term = loss.vector_excess(p[i], z[i], y[i]) - reach[i] * np.sqrt(size)
+            if term > 0.0:
+                height += share[i] * term
+                for k in range(C):
+                    slope[k] += share[i] * g[k]
+    return height
