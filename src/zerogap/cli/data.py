@@ -1,10 +1,12 @@
 """`zerogap data`: which data sets there are, what they are, and where their files lie."""
 
 import textwrap
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from zerogap.cli import convert
 from zerogap.cli.output import USAGE, as_json, failures, print_table, printer, stop
 
 WIDTH = 96
@@ -15,8 +17,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def register(app: Any) -> None:
     """Add the commands to the application."""
-    data = typer.Typer(help="List, describe and fetch data sets.")
+    data = typer.Typer(help="List, describe and fetch data sets; convert data to a store.")
     app.add_typer(data, name="data")
+    convert.register(data)
 
     @data.callback(invoke_without_command=True)
     def start(context: typer.Context) -> None:
@@ -43,8 +46,17 @@ def register(app: Any) -> None:
             say("  ".join([row[0].ljust(widths[0]), *middle, row[6]]), "bold" if k == 0 else "")
 
     @data.command("info")
-    def info_(name: Name, json: Json = False) -> None:
-        """Describe a data set, without reading it."""
+    def info_(
+        name: Annotated[str, typer.Argument(help="Name of the data set, or path of a store.")],
+        json: Json = False,
+    ) -> None:
+        """Describe a data set or a store, without reading it."""
+        if Path(name).is_dir():
+            with failures("data info"):
+                from zerogap.store import Store
+
+                convert.describe(Store(name), json)
+                return
         known = _known(name)
         if json:
             words = {key: getattr(known, key) for key in ("licence", "citation", "notes")}

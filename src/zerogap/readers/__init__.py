@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from zerogap.readers.encoder import Column, Encoder
-from zerogap.readers.files import DataError, Stream, default_limit, open_source
+from zerogap.readers.files import DataError, default_limit
+from zerogap.readers.formats import FORMATS, TABLES, open_as
 
 __all__ = ["FORMATS", "Column", "Data", "DataError", "Encoder", "read"]
 
-FORMATS = ("svmlight", "csv", "tsv", "parquet", "npz")
 _MOST_FEATURES = 2**31 - 1
-_MAGIC = {b"PAR1": "parquet", b"PK\x03\x04": "npz"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,44 +106,29 @@ def read(
     >>> data.y
     array([ 1., -1.])
     """
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
+    _check_features(n_features)
+    limit = default_limit() if max_bytes is None else max_bytes
+    with open_as(source, format, limit) as (stream, kind):
+        name = stream.name
+        if kind in TABLES:
+            from zerogap.readers.tables import read_table
+
+            X, y, encoder, notes = read_table(stream, kind, target, encoder, labelled)
+            return Data(X, y, encoder.feature_names, encoder.target, encoder, name, notes)
+        if encoder is not None and encoder.columns:
+            raise DataError(f"is a matrix ({kind}), but the model was trained on a table")
+        if kind == "npz":
+            from zerogap.readers.arrays import read_arrays
+
+            X, y = read_arrays(stream, labelled)
+        else:
+            from zerogap.readers.svmlight import read_svmlight
+
+            d = n_features if encoder is None else encoder.n_features
+            X, y = read_svmlight(stream, d, zero_based, labelled)
+        return Data(encoder.scaled(X) if encoder else X, y, encoder=encoder, name=name)
+
+
+def _check_features(n_features: int | None) -> None:
     if n_features is not None and not 0 < n_features <= _MOST_FEATURES:
         raise ValueError(f"n_features must be from 1 to {_MOST_FEATURES}, got {n_features}")
-    limit = default_limit() if max_bytes is None else max_bytes
-    name = "<stdin>" if source == "-" else os.fspath(source)
-    try:
-        with open_source(source, limit) as stream:
-            if stream.start().startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                raise DataError("is text in UTF-16: save it as UTF-8")
-            kind = format or _sniff(stream)
-            if kind in ("csv", "tsv", "parquet"):
-                from zerogap.readers.tables import read_table
-
-                X, y, encoder, notes = read_table(stream, kind, target, encoder, labelled)
-                return Data(X, y, encoder.feature_names, encoder.target, encoder, name, notes)
-            if encoder is not None and encoder.columns:
-                raise DataError(f"is a matrix ({kind}), but the model was trained on a table")
-            if kind == "npz":
-                from zerogap.readers.arrays import read_arrays
-
-                X, y = read_arrays(stream, labelled)
-            else:
-                from zerogap.readers.svmlight import read_svmlight
-
-                d = n_features if encoder is None else encoder.n_features
-                X, y = read_svmlight(stream, d, zero_based, labelled)
-            return Data(encoder.scaled(X) if encoder else X, y, encoder=encoder, name=name)
-    except DataError as error:
-        message = f"{name}: {error}".replace("\n", " ")  # of names of files and columns
-        raise DataError(message) from error.__cause__
-
-
-def _sniff(stream: Stream) -> str:
-    """Return the format that the first bytes tell, or else the name."""
-    start = stream.start()
-    for magic, kind in _MAGIC.items():
-        if start.startswith(magic):
-            return kind
-    kind = stream.suffix[1:]
-    return kind if kind in FORMATS else "svmlight"

@@ -84,21 +84,28 @@ class Encoder:
     @classmethod
     def fit(cls, table: Any, target: str | None) -> Encoder:
         """Learn the columns of a pyarrow Table and their categories."""
-        if "" in table.column_names:
-            place = table.column_names.index("") + 1
-            raise DataError(f"column {place} has no name: name it, or leave it out")
-        learnt = tuple(
+        learnt = (
             Column(name, columns.categories(name, table[name]))
             for name in table.column_names
             if name != target
         )
+        text = target is not None and columns.is_text(table[target].type)
+        return cls.of_columns(tuple(learnt), target, text)
+
+    @classmethod
+    def of_columns(
+        cls, learnt: tuple[Column, ...], target: str | None, text_target: bool
+    ) -> Encoder:
+        """Return the encoder of these columns, in the order of the table."""
         if not learnt:
             raise DataError("has no column besides the target")
-        text = target is not None and columns.is_text(table[target].type)
-        return cls(sum(c.width for c in learnt), learnt, target, text)
+        return cls(sum(c.width for c in learnt), learnt, target, text_target)
 
-    def transform(self, table: Any) -> tuple[Any, tuple[str, ...]]:
-        """Return features of a pyarrow Table, dense or CSR, and notes on what was ignored."""
+    def transform(self, table: Any, before: int = 0) -> tuple[Any, tuple[str, ...]]:
+        """Return features of a pyarrow Table, dense or CSR, and notes on what was ignored.
+
+        Messages count the rows before it.
+        """
         missing = [c.name for c in self.columns if c.name not in table.column_names]
         if missing:
             raise DataError(f"lacks {_listed('column', missing)}, which the model was trained on")
@@ -111,7 +118,8 @@ class Encoder:
         for k, column in enumerate(self.columns):
             cells = table[column.name]
             if column.categories is None:
-                values[:, k], features[:, k] = columns.numbers(column.name, cells), first
+                values[:, k] = columns.numbers(column.name, cells, before)
+                features[:, k] = first
             else:
                 code = columns.codes(column.categories, cells)
                 values[:, k], features[:, k] = code >= 0, first + np.maximum(code, 0)

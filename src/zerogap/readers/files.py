@@ -36,7 +36,8 @@ def default_limit() -> int:
 class Stream:
     """The unpacked bytes of a source, never more than `max_bytes` of them.
 
-    `name` is what messages call it, `suffix` the extension under that of the compression.
+    `name` is what messages call it, `suffix` the extension under that of the compression, and
+    `packed` tells whether there is one.
     """
 
     closed = False  # pyarrow asks
@@ -46,7 +47,7 @@ class Stream:
         self._plain = raw
         start = raw.peek(8)
         unpack = next((u for magic, u in _PACKED.items() if start.startswith(magic)), None)
-        self._packed = unpack is not None
+        self.packed = unpack is not None
         self._body: Any = unpack(raw) if unpack else raw
         self._count = 0
         suffixes = [s.lower() for s in Path(name).suffixes]
@@ -65,19 +66,31 @@ class Stream:
         if self._count > self.max_bytes:
             raise DataError(
                 f"holds more than max_bytes={self.max_bytes} bytes"
-                f"{' when unpacked' if self._packed else ''}: raise max_bytes if that is right"
+                f"{' when unpacked' if self.packed else ''}: raise max_bytes if that is right"
             )
         return piece
 
+    def skip(self, size: int) -> None:
+        """Pass over bytes that have been read before: quickly, unless they are packed."""
+        if not self.packed and self._plain.seekable():
+            self._plain.seek(size, os.SEEK_CUR)
+            return
+        while size > 0 and (piece := self._guarded(self._body.read, min(size, _CHUNK))):
+            size -= len(piece)
+
+    def place(self) -> int:
+        """Return how much of the file has been read, in bytes as they lie there."""
+        return self._plain.tell()
+
     def seekable_file(self) -> IO[bytes]:
         """Return the bytes as a file with random access: itself where possible, or in memory."""
-        if not self._packed and self._plain.seekable():
+        if not self.packed and self._plain.seekable():
             return self._plain
         pieces = iter(self.read, b"")
         return io.BytesIO(b"".join(pieces))
 
     def _guarded(self, call: Any, size: int) -> bytes:
-        if not self._packed:
+        if not self.packed:
             return call(size)
         try:
             return call(size)

@@ -34,7 +34,26 @@ def read_svmlight(
     rows = _Rows(stream.max_bytes, n_features, zero_based, labelled)
     for text in rows.whole_lines(stream):
         rows.add(text)
-    return rows.matrix(), rows.targets if rows.labelled else None
+    rows.check_width()
+    X, targets = rows.take()
+    return X, targets if rows.labelled else None
+
+
+def svmlight_pieces(
+    stream: Stream, n_features: int | None, zero_based: bool, position: dict[str, Any] | None
+) -> Iterator[tuple[Any, np.ndarray, dict[str, Any]]]:
+    """Yield CSR matrix, labels and the position after them, for some lines after others.
+
+    A matrix has the columns seen so far.  `position` is one that an earlier piece came with.
+    """
+    rows = _Rows(stream.max_bytes, n_features, zero_based, labelled=True)
+    rows.go_on(position or {})
+    stream.skip(rows.bytes)
+    for text in rows.whole_lines(stream):
+        rows.add(text)
+        if rows.state[0]:
+            yield *rows.take(), rows.position()
+    rows.check_width()
 
 
 class _Rows:
@@ -42,12 +61,27 @@ class _Rows:
 
     def __init__(self, max_bytes: int, n_features: int | None, zero_based: bool, labelled: bool):
         self.max_bytes, self.n_features, self.first = max_bytes, n_features, 1 - zero_based
-        self.lines = 0
-        self.targets, self.indptr = np.empty(0), np.zeros(1, dtype=np.int64)
-        self.values, self.indices = np.empty(0), np.empty(0, dtype=np.int32)
         # rows, entries, columns, place of the last column, labels: what the kernel carries on
         self.state = np.array([0, 0, 0, 0, lines.LABELLED if labelled else lines.OPTIONAL])
-        self.widest = ""
+        self.go_on({})
+        self._empty()
+
+    def go_on(self, position: dict[str, Any]) -> None:
+        """Begin at a position: what is known of the lines before it."""
+        self.bytes, self.lines = position.get("bytes", 0), position.get("lines", 0)
+        self.taken = position.get("rows", 0), position.get("entries", 0)
+        self.state[2], self.widest = position.get("columns", 0), position.get("widest", "")
+
+    def position(self) -> dict[str, Any]:
+        """Return where the next rows begin, as JSON."""
+        (rows, entries), columns = self.taken, int(self.state[2])
+        names = {"bytes": self.bytes, "lines": self.lines, "rows": rows, "entries": entries}
+        return names | {"columns": columns, "widest": self.widest}
+
+    def _empty(self) -> None:
+        self.targets, self.indptr = np.empty(0), np.zeros(1, dtype=np.int64)
+        self.values, self.indices = np.empty(0), np.empty(0, dtype=np.int32)
+        self.state[:2] = 0
 
     @property
     def labelled(self) -> bool:
@@ -55,8 +89,9 @@ class _Rows:
 
     def whole_lines(self, stream: Stream) -> Iterator[bytes]:
         """Yield the text in pieces that end with a line."""
-        start = stream.read(3)
-        rest = [] if start == codecs.BOM_UTF8 else [start]  # of the line before the piece
+        rest = [] if self.bytes else [stream.read(3)]  # of the line before the piece
+        if rest == [codecs.BOM_UTF8]:
+            rest, self.bytes = [], 3
         while piece := stream.read():
             cut = piece.rfind(b"\n") + 1
             if cut:
@@ -90,17 +125,17 @@ class _Rows:
         if self.state[2] > columns:
             self.widest = self._where(text, int(self.state[3]))
         self.lines += text.count(b"\n")
+        self.bytes += len(text)
         if 16 * self.state[0] + 12 * self.state[1] > self.max_bytes:
             raise DataError(
                 f"line {self.lines}: the rows so far need more than "
                 f"max_bytes={self.max_bytes} bytes"
             )
 
-    def matrix(self) -> Any:
-        """Return the rows as a CSR matrix."""
-        from scipy import sparse
-
-        rows, entries, columns = (int(s) for s in self.state[:3])
+    def check_width(self) -> None:
+        """Refuse a source without rows, or with more columns than its entries can explain."""
+        rows, entries = (int(s) + t for s, t in zip(self.state, self.taken, strict=False))
+        columns = int(self.state[2])
         if rows == 0:
             raise DataError("has no rows")
         if self.n_features is None and columns > max(_FEW_FEATURES, _FEATURES_PER_ENTRY * entries):
@@ -108,13 +143,22 @@ class _Rows:
                 f"{self.widest}: index {columns - 1 + self.first} is too large for {entries} "
                 f"entries: correct it, or give n_features if it is right"
             )
-        columns = self.n_features or columns
-        if columns == 0:
+        if not (self.n_features or columns):
             raise DataError("has rows without entries only: give n_features if that is right")
+
+    def take(self) -> tuple[Any, np.ndarray]:
+        """Return the rows as a CSR matrix, and their labels; others can follow them."""
+        from scipy import sparse
+
+        rows, entries, columns = (int(s) for s in self.state[:3])
         self._resize(rows, entries)
-        X = sparse.csr_matrix((self.values, self.indices, self.indptr), shape=(rows, columns))
+        shape = rows, self.n_features or max(columns, 1)
+        X = sparse.csr_matrix((self.values, self.indices, self.indptr), shape=shape)
         X.has_canonical_format = True  # increasing indices: no need to look again
-        return X
+        targets = self.targets
+        self.taken = self.taken[0] + rows, self.taken[1] + entries
+        self._empty()
+        return X, targets
 
     def _resize(self, rows: int, entries: int, spare: int = 0) -> None:
         """Make room for rows and entries; with `spare`, for 1/spare more, and never less room."""
