@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types bench bench-quick bench-parts fuzz clean
+.PHONY: demo test lint types bench bench-quick bench-parts fuzz chaos prove clean
 
 demo: $(VENV)/.demo
 	$(BIN)/zerogap compare --out demo
@@ -33,10 +33,20 @@ bench-parts: $(VENV)/.dev
 	$(BIN)/python benchmarks/mnist.py
 	$(BIN)/python benchmarks/frank_wolfe.py
 	$(BIN)/python benchmarks/svmlight.py
+	$(BIN)/python benchmarks/certified.py --out benchmarks/out/certified.png
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py svmlight --runs 500000
 	$(BIN)/python benchmarks/fuzz.py model --runs 500000
+
+# Certified statements against exact optima: hours; PROOFS=1000 takes minutes.
+PROOFS ?= 100000
+prove: $(VENV)/.dev
+	$(BIN)/python benchmarks/prove.py --count $(PROOFS)
+
+# Distributed fits whose workers are killed.
+chaos: $(VENV)/.dev
+	$(BIN)/python benchmarks/chaos.py
 
 clean:
 	rm -rf $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache

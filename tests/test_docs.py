@@ -69,12 +69,18 @@ def test_simulated_data():
     assert np.all(np.sign(noiseless.X @ noiseless.beta) == noiseless.y)
 
 
-def test_examples_run(tmp_path, monkeypatch, capsys):
+def test_examples_run(capsys):
     runpy.run_path(str(ROOT / "examples" / "pipelines.py"), run_name="__main__")
     lines = capsys.readouterr().out.splitlines()[1:]
     assert len(lines) == 12
     assert all(float(line.split()[-1]) <= 1e-4 for line in lines)
-    picture = tmp_path / "convergence.png"
-    monkeypatch.setattr(sys, "argv", ["convergence.py", "--out", str(picture)])
-    runpy.run_path(str(ROOT / "examples" / "convergence.py"), run_name="__main__")
+
+
+@pytest.mark.parametrize(
+    "name", ["convergence", "certified", "path", "forgetting", "leave_one_out"]
+)
+def test_examples_draw_their_pictures(name, tmp_path, monkeypatch):
+    picture = tmp_path / f"{name}.png"
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", "--out", str(picture)])
+    runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
     assert picture.stat().st_size > 10_000

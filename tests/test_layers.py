@@ -21,6 +21,7 @@ LAYERS = [
     ["streamed"],
     ["progress"],
     ["solvers", "validation"],
+    ["certified", "loo", "updates"],
     ["estimators", "paths", "audit"],
     ["dask"],
     ["readers"],

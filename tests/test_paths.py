@@ -1,4 +1,6 @@
-"""A path is a certified model per lambda, cheaper than solving each from nothing."""
+"""A path is a certified model per lambda, and between its ends a proof for every lambda."""
+
+import dataclasses
 
 import numpy as np
 import pytest
@@ -6,6 +8,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import zerogap as zg
 from problems import make_data
+from proofs_path import prove_path
+from zerogap.paths import PathError, run
+from zerogap.paths.reach import Reach
+from zerogap.problem import penalty_slack
 
 LAMS = np.geomspace(1e-3, 1.0, 7)
 
@@ -71,3 +77,121 @@ def test_unfinished_paths_warn():
     X, y = make_data("hinge", n=100)
     with pytest.warns(ConvergenceWarning, match="asked for 1e-12"):
         zg.path(X, y, [1e-4], tol=1e-12, max_epochs=2, random_state=0)
+
+
+@pytest.mark.parametrize("start", range(0, 200, 50))
+def test_every_lambda_of_an_interval_is_proved(start):
+    models = [prove_path(seed) for seed in range(start, start + 50)]
+    assert sum(count is not None for count in models) >= 48
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda reach, lam: penalty_slack(reach.penalty, reach.result.w, reach.v / reach.lam),
+        lambda reach, lam: 0.9 * penalty_slack(reach.penalty, reach.result.w, reach.v / lam),
+    ],
+)
+def test_a_wrong_theorem_would_be_found(wrong, monkeypatch):
+    monkeypatch.setattr(Reach, "_slack", wrong)
+    with pytest.raises(AssertionError):
+        prove_path(0)
+
+
+def test_the_gap_of_an_optimum_in_closed_form():
+    X, y = make_data("squared")
+    options = {"loss": "squared", "tol": 1e-11, "random_state": 0}
+    path = zg.path(X, y, lam_min=0.01, lam_max=0.0100001, **options)
+    for reach, lam in [(path.reaches[0], 1.0), (path.reaches[-1], 1e-3)]:
+        expected = np.sum(reach.result.w**2) * (lam - reach.lam) ** 2 / (2 * lam)
+        assert reach.certificate(lam).gap == pytest.approx(expected, rel=1e-3)
+
+
+def test_models_grow_like_the_root_of_tol():
+    X, y = make_data("logistic", n=200)
+    paths = [
+        zg.path(X, y, lam_min=1e-3, lam_max=1.0, loss="logistic", tol=tol, random_state=0)
+        for tol in (1e-2, 1e-4)
+    ]
+    rough, fine = (len(path.lams) for path in paths)
+    assert 5 < fine / rough < 20
+    solved = [sum(c.epochs > 0 for c in path.certificates) for path in paths]
+    assert solved[1] < 0.5 * fine, "mixtures of neighbours are good enough"
+    assert solved[0] <= solved[1]
+
+
+def test_models_do_not_overlap_more_than_needed():
+    X, y = make_data("hinge", n=200)
+    path = zg.path(X, y, lam_min=1e-3, lam_max=1.0, tol=1e-3, random_state=0)
+    lengths = [np.log(reach.high / reach.low) for reach in path.reaches]
+    assert np.log(1000) <= sum(lengths) < 1.5 * np.log(1000)
+
+
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "absolute"])
+def test_an_interval_ends_where_no_feature_is_needed(loss, l1_ratio):
+    X, y = make_data(loss)
+    options = {"fit_intercept": True, "l1_ratio": l1_ratio}
+    path = zg.path(X, y, lam_min=0.1, loss=loss, tol=1e-2, random_state=0, **options)
+    problem = zg.Problem(X, y, loss, path.edges[-1], **options)
+    assert problem.certificate(np.zeros(5), problem.first_intercept()).relative_gap <= 1.001e-2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "give lams, or lam_min"),
+        ({"lam_max": 1.0}, "give lams, or lam_min"),
+        ({"lams": [0.1], "lam_min": 0.1}, "either lams, or lam_min"),
+        ({"lam_min": -1.0}, "lam must be a positive"),
+        ({"lam_min": 1.0, "lam_max": 0.1}, "lam_min=1 must be below lam_max=0.1"),
+        ({"lam_min": 1e9}, "must be below lam_max=.*, at which w = 0 is within tol"),
+        ({"lam_min": 0.1, "lam_max": np.inf}, "lam_max must be a positive, finite"),
+        ({"lam_min": 0.1, "tol": 0.0}, r"tol must be a number in \(0, 1\)"),
+        ({"lam_min": 0.1, "tol": 1.0}, r"tol must be a number in \(0, 1\)"),
+    ],
+)
+def test_impossible_intervals_are_refused(options, message):
+    X, y = make_data("hinge")
+    with pytest.raises(ValueError, match=message):
+        zg.path(X, y, **options)
+
+
+def test_lambdas_that_a_path_does_not_have():
+    X, y = make_data("hinge")
+    path = zg.path(X, y, lam_min=0.1, lam_max=1.0, random_state=0)
+    for lam in (0.0999, 1.001, np.nan, -1.0):
+        with pytest.raises(ValueError, match=r"outside of the path, from 0\.1 to 1"):
+            path.at(lam)
+    with pytest.raises(ValueError, match="for the given lams only"):
+        zg.path(X, y, [0.1, 1.0], random_state=0).at(0.5)
+    with pytest.raises(ValueError, match="w = 0 is optimal for every lambda"):
+        zg.path(np.zeros_like(X), y, lam_min=0.1)
+
+
+def test_a_hole_is_an_error():
+    X, y = make_data("hinge", n=100)
+    options = {"lam_max": 1.0, "tol": 1e-9, "solver": "sdca", "max_epochs": 2}
+    with pytest.raises(PathError, match=r"at lam=.* stopped \(max_epochs\) .*: raise max_epochs"):
+        zg.path(X, y, lam_min=1e-4, random_state=0, **options)
+
+
+def test_ctrl_c_ends_a_path(monkeypatch):
+    X, y = make_data("hinge")
+    solves = []
+
+    def interrupted(*arguments, **options):
+        solves.append(zg.solve(*arguments, **options))
+        reason = "interrupted" if len(solves) == 3 else solves[-1].stop_reason
+        return dataclasses.replace(solves[-1], stop_reason=reason)
+
+    monkeypatch.setattr(run, "solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        zg.path(X, y, lam_min=1e-3, lam_max=1.0, random_state=0)
+    assert len(solves) == 3
+
+
+def test_progress_of_an_interval(capsys):
+    X, y = make_data("hinge")
+    path = zg.path(X, y, lam_min=0.1, lam_max=1.0, random_state=0, verbose=1)
+    assert f"{len(path.lams)} models prove 100 %" in capsys.readouterr().err

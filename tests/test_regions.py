@@ -6,7 +6,8 @@ import pytest
 import zerogap as zg
 from problems import make_problem
 from zerogap.losses import LOSSES
-from zerogap.regions import find_region
+from zerogap.problem import Proof
+from zerogap.regions import Evidence, find_region
 
 MULTICLASS = ("multiclass-hinge", "softmax")
 
@@ -20,8 +21,7 @@ def make_multiclass(loss, intercept, l1_ratio, lam, seed):
 
 def optimum(problem):
     """Return weights and intercepts of a solution that is a million times closer than needed."""
-    found = zg.solve(problem, zg.SDCA(), tol=1e-13, max_epochs=20_000, random_state=0)
-    return found
+    return zg.solve(problem, zg.SDCA(), tol=1e-13, max_epochs=20_000, random_state=0)
 
 
 def rough(problem, epochs, seed):
@@ -51,8 +51,8 @@ def test_the_optimum_is_in_its_region(loss, intercept, l1_ratio):
         assert exact.certificate.relative_gap <= 1e-9
         slack = 2.0 * np.sqrt(exact.certificate.gap / lam)
         for epochs in (1, 3, 20):
-            w, b, alpha, gap = rough(problem, epochs, seed)
-            region = find_region(problem, w, b, alpha, gap)
+            w, b, alpha, _ = rough(problem, epochs, seed)
+            region = find_region(problem, w, b, alpha)
             assert np.linalg.norm(w - exact.w) <= region.radius + slack
             shift = np.mean(b) - np.mean(exact.b) if loss in MULTICLASS else 0.0
             unique = loss in ("logistic", "squared", "softmax")  # others may have an interval of b
@@ -65,10 +65,10 @@ def test_the_optimum_is_in_its_region(loss, intercept, l1_ratio):
 def test_radius_is_not_larger_than_theory_asks_for(loss):
     problem = make_problem(loss, intercept=False)
     w, b, alpha, gap = rough(problem, 2, 0)
-    region = find_region(problem, w, b, alpha, gap)
+    region = find_region(problem, w, b, alpha)
     assert region.radius <= np.sqrt(2.0 * gap / problem.lam) * (1 + 1e-9)
     assert region.radius == pytest.approx(np.sqrt(gap / problem.lam), rel=1e-6)
-    other = find_region(problem, w + 0.1, b, alpha, problem.certificate(w + 0.1, b, alpha).gap)
+    other = find_region(problem, w + 0.1, b, alpha)
     assert other.radius <= np.sqrt(2.0 * problem.certificate(w + 0.1, b, alpha).gap / problem.lam)
 
 
@@ -82,16 +82,27 @@ def test_regions_shrink_with_the_gap(loss):
     sizes = []
     for tol in (1e-2, 1e-4, 1e-8):
         found = zg.solve(problem, zg.SDCA(), tol=tol, max_epochs=20_000, random_state=0)
-        region = find_region(problem, found.w, found.b, found.alpha, found.certificate.gap)
+        region = find_region(problem, found.w, found.b, found.alpha)
         sizes.append([region.radius, float(np.max(region.high - region.low))])
     assert np.all(np.isfinite(sizes))
     assert np.all(np.diff(sizes, axis=0) < 0)
     assert sizes[-1][1] < 0.1
 
 
+def test_what_a_run_keeps_is_enough():
+    problem = make_problem("hinge", intercept=True)
+    found = zg.solve(problem, zg.SDCA(), tol=1e-3, random_state=0)
+    kept = Evidence.of(problem, found.w, found.proof).region
+    anew = find_region(problem, found.w, found.b, found.alpha)
+    assert kept.radius >= anew.radius * (1 - 1e-9)  # the dual point may be an older one
+    assert kept.radius <= np.sqrt(2.0 * found.certificate.gap / problem.lam) * (1 + 1e-9)
+    assert kept.high - kept.low == pytest.approx(anew.high - anew.low, rel=0.5)
+
+
 def test_without_a_gap_nothing_is_known():
     problem = make_problem("hinge", intercept=True)
-    region = find_region(problem, np.zeros(5), 0.0, np.zeros(40), np.inf)
+    proof = Proof(0.0, np.zeros(40), 1.0, np.inf)
+    region = Evidence.of(problem, np.zeros(5), proof).region
     assert region.radius == np.inf
     assert region.low[0] == -np.inf
     assert region.high[0] == np.inf

@@ -80,7 +80,7 @@ def test_regression_errors_are_mean_losses():
     loss = zg.Quantile(q=0.8)
     result = sweep(X, y, {"lam": [0.1]}, loss=loss, validation=0.25, tol=1e-6, random_state=0)
     (fit,) = result.cells[0].fits
-    ((train, test),) = run._split(y, None, 5, 0.25, True, 0)
+    ((train, test),) = run.split(y, None, 5, 0.25, True, 0)
     model = zg.LinearRegressor(loss=loss, lam=0.1, tol=1e-6, random_state=0)
     values = [
         loss.value(z, t)
@@ -98,7 +98,7 @@ def test_groups_stay_on_one_side(validation, regression):
     rng = np.random.default_rng(0)
     groups = rng.permutation(np.repeat(np.arange(30), 4))
     y = (groups % 3 == 0).astype(float)
-    parts = run._split(y, groups, 5, validation, regression, 0)
+    parts = run.split(y, groups, 5, validation, regression, 0)
     assert len(parts) == (5 if validation is None else 1)
     for train, test in parts:
         assert not set(groups[train]) & set(groups[test])
@@ -111,7 +111,7 @@ def test_groups_stay_on_one_side(validation, regression):
 @pytest.mark.parametrize("validation", [None, 0.2])
 def test_classes_stay_in_proportion(validation):
     y = np.arange(200) % 10 == 0
-    for train, test in run._split(y, None, 5, validation, False, 0):
+    for train, test in run.split(y, None, 5, validation, False, 0):
         assert y[test].sum() == 4
         assert not set(train) & set(test)
 

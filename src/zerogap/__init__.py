@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from zerogap import bounds, datasets, lab, losses, readers, solvers, transforms
+    from zerogap import bounds, dask, datasets, lab, losses, readers, regions, solvers, store
+    from zerogap import transforms as transforms
     from zerogap.audit import Audit, certify
     from zerogap.certificate import Certificate
     from zerogap.comparison import Comparison, compare
+    from zerogap.conversion import convert
     from zerogap.estimators import LinearClassifier, LinearRegressor
     from zerogap.history import History
     from zerogap.losses import (
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
     )
     from zerogap.model_io.files import ModelFileError, load, save
     from zerogap.multiclass_losses import MulticlassHinge, Softmax
-    from zerogap.paths import Path, path
+    from zerogap.paths.reach import PathError
+    from zerogap.paths.run import Path, path
     from zerogap.problem import Problem
     from zerogap.solvers.asdca import ASDCA
     from zerogap.solvers.auto import Auto
@@ -46,7 +49,9 @@ if TYPE_CHECKING:
     from zerogap.solvers.protocol import Solver
     from zerogap.solvers.sdca import SDCA
     from zerogap.solvers.sgd import SGD
+    from zerogap.store import Store, write_store
     from zerogap.sweeps import Sweep, sweep
+    from zerogap.sweeps.curve import Curve, path_cv
 
 # Name -> module: nothing below is imported, and neither Numba nor scikit-learn, until it is used.
 _MODULES = {
@@ -67,8 +72,14 @@ _MODULES = {
     "SmoothHinge": "losses",
     "Squared": "losses",
     "SquaredHinge": "losses",
-    "Path": "paths",
-    "path": "paths",
+    "Path": "paths.run",
+    "path": "paths.run",
+    "PathError": "paths.reach",
+    "Curve": "sweeps.curve",
+    "path_cv": "sweeps.curve",
+    "Store": "store",
+    "write_store": "store",
+    "convert": "conversion",
     "Certificate": "certificate",
     "Problem": "problem",
     "Result": "solvers.base",
@@ -91,7 +102,10 @@ _MODULES = {
     "Sweep": "sweeps",
     "sweep": "sweeps",
 }
-_SUBMODULES = ("bounds", "datasets", "lab", "losses", "readers", "solvers", "transforms")
+_SUBMODULES = (
+    *("bounds", "dask", "datasets", "lab", "losses", "readers", "regions", "solvers", "store"),
+    "transforms",
+)
 
 __all__ = [
     "ASDCA",
@@ -104,6 +118,7 @@ __all__ = [
     "Auto",
     "Certificate",
     "Comparison",
+    "Curve",
     "EpsilonInsensitive",
     "Hinge",
     "History",
@@ -117,6 +132,7 @@ __all__ = [
     "MulticlassHinge",
     "Newton",
     "Path",
+    "PathError",
     "Pegasos",
     "Problem",
     "Quantile",
@@ -126,22 +142,29 @@ __all__ = [
     "Solver",
     "Squared",
     "SquaredHinge",
+    "Store",
     "Sweep",
     "__version__",
     "bounds",
     "certify",
     "compare",
+    "convert",
+    "dask",
     "datasets",
     "lab",
     "load",
     "losses",
     "path",
+    "path_cv",
     "readers",
+    "regions",
     "save",
     "solve",
     "solvers",
+    "store",
     "sweep",
     "transforms",
+    "write_store",
 ]
 
 

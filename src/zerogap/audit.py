@@ -132,12 +132,12 @@ def certify(
         free = bool(np.any(getattr(model, "intercept_", 0.0)))
         convention = _Convention(as_loss(loss), lambda total, n: fixed, l1_ratio, free)
     else:
-        convention = _convention(model)
+        convention = convention_of(model)
     rows, n_features = _data(X, convention), np.shape(model.coef_)[-1]
     if rows.shape[1] != n_features + bool(convention.penalised):
         raise ValueError(f"the model has {n_features} features, X has {np.shape(X)[1]}")
     targets, weights = _targets(model, y, sample_weight, convention)
-    models = _models(model, convention, rows.shape[0])
+    models = models_of(model, convention, rows.shape[0])
     if len(models) != len(targets):
         raise ValueError(f"the model predicts {len(models)} targets at once: certify one at a time")
     parts = []
@@ -197,7 +197,7 @@ def _audit(problem: Problem, model: Answer, effort: int, random_state: Any) -> A
     )
 
 
-def _convention(model: Any) -> _Convention:
+def convention_of(model: Any) -> _Convention:
     """Read from a fitted model what it minimises."""
     name = type(model).__name__
     if type(model).__module__.startswith("zerogap."):
@@ -313,7 +313,7 @@ def _require(condition: bool, model: Any, what: str) -> None:
         raise ValueError(f"{type(model).__name__} with {what} cannot be certified")
 
 
-def _models(model: Any, convention: _Convention, n: int) -> list[Answer]:
+def models_of(model: Any, convention: _Convention, n: int) -> list[Answer]:
     """Return weights, intercept and, if n of them were kept, dual variables of each problem."""
     coefs = model.coef_.toarray() if sparse.issparse(model.coef_) else model.coef_
     coefs = np.atleast_2d(np.ascontiguousarray(coefs, dtype=np.float64))

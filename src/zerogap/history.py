@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zerogap.certificate import Certificate
+from zerogap.problem import Proof
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +26,7 @@ class Record:
     b: float
     alpha: np.ndarray
     metrics: dict[str, float] = field(default_factory=dict)
+    proof: Proof | None = None
 
     @property
     def gap(self) -> float:

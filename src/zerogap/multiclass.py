@@ -11,7 +11,7 @@ import numpy as np
 from zerogap._jit import kernel
 from zerogap.certificate import Certificate
 from zerogap.penalties import L2
-from zerogap.problem import Problem, penalty_conjugate, penalty_cost
+from zerogap.problem import Problem, Proof, penalty_conjugate, penalty_cost
 from zerogap.rows import CLASSES
 
 _IDENTITY = L2()
@@ -79,20 +79,20 @@ class MulticlassProblem(Problem):
         W = self._vector(w)
         z = self.scores(W) + b
         a = self.dual_point(z) if alpha is None else self.feasible(self._dual_vector(alpha))
-        primal, gap = self._primal_and_gap(W, 0.0, z, a)
+        primal, gap, _ = self._primal_and_gap(W, 0.0, z, a)
         return Certificate(primal, primal - gap, gap)
 
     def examine(
         self, w: np.ndarray, b: Any, alpha: Any, accuracy: float = 0.0, trust: bool = True
-    ) -> tuple[Any, np.ndarray, float, float]:
-        """Certify (W, b): return b, a feasible alpha, primal and gap."""
-        z = self.scores(w) + b
+    ) -> Proof:
+        """Certify (W, b)."""
+        z = self.scores(w)
         points = [] if alpha is None else [self.feasible(alpha)]
         if alpha is None or not trust:
-            points.append(self.dual_point(z))
+            points.append(self.dual_point(z, b))
             points.append(np.zeros(self.dual_shape))  # far from the optimum nothing may be better
-        proofs = [(point, *self._primal_and_gap(w, 0.0, z, point)) for point in points]
-        return b, *min(proofs, key=lambda proof: proof[2])
+        proofs = [Proof(b, point, *self._primal_and_gap(w, b, z, point), z) for point in points]
+        return min(proofs, key=lambda proof: proof.gap)
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """Return W x_i for all rows, of shape (n_samples, n_classes)."""
@@ -134,7 +134,7 @@ class MulticlassProblem(Problem):
             others = np.where(own, 0.0, p)
             flow = np.zeros((self.n_classes, self.n_classes))
             np.add.at(flow, self.y, self.share[:, None] * others)
-            others *= _balancing_factors(flow)[self.y]
+            others *= balancing_factors(flow)[self.y]
             p = np.where(own, 1.0 - others.sum(axis=1, keepdims=True), others)
         alpha = self._votes(p)
         if self.fit_intercept:  # what rounding and a matrix that cannot be balanced leave over
@@ -202,7 +202,7 @@ class MulticlassProblem(Problem):
         return a
 
 
-def _balancing_factors(flow: np.ndarray) -> np.ndarray:
+def balancing_factors(flow: np.ndarray) -> np.ndarray:
     """Return factors in [0, 1] that turn a matrix of flows into one with equal in- and outflows."""
     scale = np.ones(len(flow))
     for _ in range(200):

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,18 @@ from zerogap.checks import (
 from zerogap.losses import Loss, as_loss
 from zerogap.penalties import L2, ElasticNet, as_penalty
 from zerogap.rows import CSRRows, DenseRows, as_rows, compact
+
+
+class Proof(NamedTuple):
+    """A model with its best intercept, and what proves how far it is from the optimum."""
+
+    b: Any
+    alpha: Any  # feasible
+    primal: float
+    gap: float
+    slack: float = math.nan  # the part of the gap that w != w(alpha) costs; NaN if not known
+    z: Any = None  # scores of the training rows, without b; None if not kept
+
 
 _IDENTITY = L2()  # its to_primal(u) is u: the plain dot product
 
@@ -229,7 +241,7 @@ class Problem(Struct):
         w = self._vector(w)
         z = self.scores(w)
         alpha = self.dual_point(z, b) if alpha is None else self.feasible(self._dual_vector(alpha))
-        primal, gap = self._primal_and_gap(w, b, z, alpha)
+        primal, gap, _ = self._primal_and_gap(w, b, z, alpha)
         return Certificate(primal, primal - gap, gap)
 
     def scores(self, w: np.ndarray) -> np.ndarray:
@@ -331,8 +343,8 @@ class Problem(Struct):
         alpha: np.ndarray | None,
         accuracy: float = 0.0,
         trust: bool = True,
-    ) -> tuple[float, np.ndarray, float, float]:
-        """Certify (w, b) with the best b for this w: return b, a feasible alpha, primal and gap.
+    ) -> Proof:
+        """Certify (w, b) with the best b for this w.
 
         Unless the given alpha is to be trusted, it competes with the point that belongs to (w, b)
         and with zero.
@@ -344,8 +356,8 @@ class Problem(Struct):
         if alpha is None or not trust:
             points.append(self.dual_point(z, b))
             points.append(np.zeros(self.dual_shape))  # far from the optimum nothing may be better
-        proofs = [(point, *self._primal_and_gap(w, b, z, point)) for point in points]
-        return b, *min(proofs, key=lambda proof: proof[2])
+        proofs = [Proof(b, point, *self._primal_and_gap(w, b, z, point), z) for point in points]
+        return min(proofs, key=lambda proof: proof.gap)
 
     def take(self, order: np.ndarray) -> Problem:
         """Return the same problem with its rows in another order, as a copy."""
@@ -371,14 +383,15 @@ class Problem(Struct):
 
     def _primal_and_gap(
         self, w: np.ndarray, b: float, z: np.ndarray, alpha: np.ndarray
-    ) -> tuple[float, float]:
-        """Return P and P - D, the gap as a sum of Fenchel-Young terms, none of them negative."""
+    ) -> tuple[float, float, float]:
+        """Return P, P - D as a sum of Fenchel-Young terms >= 0, and the penalty's share of that."""
         if not np.isfinite(z.sum() + b).all():  # weights or data are not finite: nothing is proved
-            return math.nan, math.inf
+            return math.nan, math.inf, math.inf
         primal, gap = self.row_terms(z, b, alpha)
         primal += self.lam * penalty_cost(self.penalty, w.ravel())
-        gap += self.lam * penalty_slack(self.penalty, w.ravel(), self.dual_sum(alpha).ravel())
-        return primal, gap
+        u = self.dual_sum(alpha)
+        slack = self.lam * penalty_slack(self.penalty, w.ravel(), u.ravel())
+        return primal, gap + slack, slack
 
     def row_terms(self, z: np.ndarray, b: float, alpha: np.ndarray) -> tuple[float, float]:
         """Return what the rows add to P and, as Fenchel-Young terms >= 0, to the gap."""

@@ -14,7 +14,7 @@ with e_i(z) = phi(z) + phi*(-alpha_i) + alpha_i z >= 0.  The left sides add up t
 (the root of gap / mu where w = p, and never more than that of 2 gap / mu), and the free intercept
 satisfies, with scores that differ from those of w by |x_i| radius at most,
 
-    1/S sum_i s_i min_{|t| <= |x_i| radius} e_i(x_i.w + t + b*)  <=  gap - mu/4 |w - p|^2,
+    1/S sum_i s_i min_{|t| <= |x_i| radius} e_i(x_i.w + t + b*)  <=  gap,
 
 whose left side is convex in b*: an interval.  Of many classes it is a convex set, around which a
 box is put by linear cuts.
@@ -22,6 +22,7 @@ box is put by linear cuts.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -29,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from zerogap._jit import kernel
-from zerogap.multiclass import MulticlassProblem
-from zerogap.problem import Problem
+from zerogap.losses import Loss
+from zerogap.problem import Problem, Proof
 
 _LOOKS = 30  # at the function of the intercept, to either side: the result is true for any number
 _ROUNDING = 1e-12  # of a score, relative to the sizes it is made of
@@ -55,52 +56,93 @@ class Region:
     high: np.ndarray
 
 
-def find_region(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray, gap: float) -> Region:
-    """Return where the optimum of the problem is, given a model and a feasible dual point.
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a proof says of the optimum, kept without the rows: `region` is found when asked for.
+
+    It has the size of the dual variables, and the numbers of each row that the loss needs.
+    """
+
+    loss: Loss
+    y: np.ndarray
+    share: np.ndarray
+    sqnorms: np.ndarray
+    strength: float  # mu
+    fit_intercept: bool
+    proof: Proof
+    size: float  # |w|
+
+    @classmethod
+    def of(cls, problem: Problem, w: np.ndarray, proof: Proof) -> Evidence:
+        """Return what is needed of a problem and a proof about the weights w."""
+        strength = problem.lam * problem.penalty.convexity()
+        rows = (problem.y, problem.share, problem.sqnorms)
+        size = float(np.linalg.norm(w))
+        return cls(problem.loss, *rows, strength, problem.fit_intercept, proof, size)
+
+    @functools.cached_property
+    def region(self) -> Region:
+        """Where the optimum is."""
+        proof = self.proof
+        b = np.atleast_1d(np.asarray(proof.b, dtype=float))
+        if not math.isfinite(proof.gap):
+            nowhere = np.full(len(b), math.inf)
+            return Region(math.inf, -nowhere, nowhere)
+        # rounding of the gap's terms and of the weights is added to what they may be
+        budget = proof.gap + _ROUNDING * abs(proof.primal)
+        squared = budget / self.strength
+        slack = budget if math.isnan(proof.slack) else min(proof.slack, budget)
+        distance = math.sqrt(2.0 * slack / self.strength)  # |w - p|, or more
+        radius = 0.5 * distance + math.sqrt(squared - 0.25 * distance**2) + _ROUNDING * self.size
+        if not self.fit_intercept:
+            return Region(radius, b, b)
+        reach = radius * np.sqrt(self.sqnorms)
+        if self.loss.task == "multiclass":
+            return Region(radius, *_box(self, b, reach, budget))
+        return Region(radius, *_interval(self, float(b[0]), reach, budget))
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A region that was found before."""
+
+    region: Region
+
+
+def find_region(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray | None = None) -> Region:
+    """Return where the optimum of the problem is, given a model and a dual point.
 
     Parameters
     ----------
     problem : Problem
         The problem.
     w, b, alpha
-        A model and a feasible dual point, such as those of a `Result`.
-    gap : float
-        At least P(w, b) - D(alpha).
+        A model and a dual point, such as those of a `Result`; alpha is made feasible, and by
+        default the one that belongs to (w, b).
 
     Examples
     --------
     >>> import numpy as np, zerogap as zg
     >>> problem = zg.Problem([[1.0], [2.0]], [-1, 1], "hinge", lam=0.5)
     >>> rough, exact = (zg.solve(problem, zg.SDCA(), tol=tol) for tol in (1e-1, 1e-12))
-    >>> region = find_region(problem, rough.w, rough.b, rough.alpha, rough.certificate.gap)
+    >>> region = find_region(problem, rough.w, rough.b, rough.alpha)
     >>> bool(np.linalg.norm(rough.w - exact.w) <= region.radius)
     True
     """
-    intercept = np.atleast_1d(np.asarray(b, dtype=float))
-    if not math.isfinite(gap):
-        nowhere = np.full(len(intercept), math.inf)
-        return Region(math.inf, -nowhere, nowhere)
-    distance = float(np.linalg.norm(w - problem.weights(alpha)))
-    strength = problem.lam * problem.penalty.convexity()
-    root = math.sqrt(max(0.0, gap / strength - 0.25 * distance**2))
-    radius = 0.5 * distance + root + _ROUNDING * float(np.linalg.norm(w))
-    if not problem.fit_intercept:
-        return Region(radius, intercept, intercept)
-    # what rounding may have done to the gap and to its terms is added to what they may be
-    budget = gap - 0.25 * strength * distance**2 + _ROUNDING * abs(problem.primal(w, b))
-    z, reach = problem.scores(w), radius * np.sqrt(problem.sqnorms)
-    if isinstance(problem, MulticlassProblem):
-        return Region(radius, *_box(problem, z, intercept, alpha, reach, budget))
-    return Region(radius, *_interval(problem, z, float(intercept[0]), alpha, reach, budget))
+    z = problem.scores(w)
+    alpha = problem.dual_point(z, b) if alpha is None else problem.feasible(alpha)
+    proof = Proof(b, alpha, *problem._primal_and_gap(w, b, z, alpha), z)
+    return Evidence.of(problem, w, proof).region
 
 
 def _interval(
-    problem: Problem, z: np.ndarray, b: float, alpha: np.ndarray, reach: np.ndarray, budget: float
+    evidence: Evidence, b: float, reach: np.ndarray, budget: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return bounds of the intercepts at which the rows add no more than `budget` to the gap."""
+    rows = (evidence.y, evidence.share, evidence.proof.alpha, evidence.proof.z)
 
     def least(at: float) -> float:
-        return _least_excess(problem.loss, problem.y, problem.share, alpha, z, reach, at)
+        return _least_excess(evidence.loss, *rows, reach, at)
 
     ends = []
     for sign in (-1.0, 1.0):
@@ -136,22 +178,17 @@ def _least_excess(loss, y, share, alpha, z, reach, b):
 
 
 def _box(
-    problem: MulticlassProblem,
-    z: np.ndarray,
-    b: np.ndarray,
-    alpha: np.ndarray,
-    reach: np.ndarray,
-    budget: float,
+    evidence: Evidence, b: np.ndarray, reach: np.ndarray, budget: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a box around the intercepts at which the rows add no more than `budget` to the gap."""
     from scipy.optimize import linprog
 
-    C = problem.n_classes
+    C = len(b)
     normals, limits = [], []
     for k in range(C):
         direction = np.eye(C)[k] - 1.0 / C  # the mean stays
         for sign in (-1.0, 1.0):
-            cut = _cut_beyond(problem, z, b, sign * direction, alpha, reach, budget)
+            cut = _cut_beyond(evidence, b, sign * direction, reach, budget)
             if cut is not None:
                 normals.append(cut[0])
                 limits.append(cut[1])
@@ -167,26 +204,21 @@ def _box(
 
 
 def _cut_beyond(
-    problem: MulticlassProblem,
-    z: np.ndarray,
-    b: np.ndarray,
-    direction: np.ndarray,
-    alpha: np.ndarray,
-    reach: np.ndarray,
-    budget: float,
+    evidence: Evidence, b: np.ndarray, direction: np.ndarray, reach: np.ndarray, budget: float
 ) -> tuple[np.ndarray, float] | None:
     """Return (normal, limit) with normal.(b* - b) <= limit, from a point outside, near the set.
 
     Terms e_i and their slopes at a point give a plane below them; those below zero are left out.
     """
+    z, votes = evidence.proof.z + b, -evidence.proof.alpha
+    votes[np.arange(len(votes)), evidence.y] += 1.0
     best = None
     inside, outside = 0.0, 1e-6 * (1.0 + float(np.abs(b).max()))
     for _ in range(2 * _LOOKS):
         at = outside if best is None else 0.5 * (inside + outside)
         point = at * direction
-        slope = np.zeros(problem.n_classes)
-        data = (problem.loss, problem.y, problem.share, problem._votes(alpha))
-        height = _plane(*data, z + b + point, reach, slope)
+        slope = np.zeros(len(b))
+        height = _plane(evidence.loss, evidence.y, evidence.share, votes, z + point, reach, slope)
         size = float(np.linalg.norm(slope))
         if height > budget and size > 0.0:
             outside = at

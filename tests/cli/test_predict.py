@@ -45,7 +45,7 @@ def test_classes_with_commas_are_quoted(zerogap, tmp_path):
 @pytest.mark.parametrize(
     ("line", "code", "text"),
     [
-        ("predict MODEL DATA --proba --scores", 2, "give either --proba or --scores"),
+        ("predict MODEL DATA --proba --scores", 2, "give one of --proba, --scores and --cert"),
         ("predict MODEL DATA --proba", 1, "hinge loss has no probabilities: use --scores, or "),
         ("predict MODEL NUMBERS", 1, "has 3 features, the model has 4"),
         ("predict DATA DATA", 1, "data.npz is not a readable model"),
@@ -109,3 +109,31 @@ def test_other_data_prove_nothing(zerogap, npz, model, tmp_path):
     outcome = zerogap("certify", model, other)
     assert outcome.exit_code == 1
     assert outcome.stderr.startswith("zerogap certify: these are not the data of the fit: ")
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+def test_certified_labels(loss, zerogap, npz, tmp_path):
+    model = tmp_path / "model.zg"
+    zerogap("train", npz, "--loss", loss, "--tol", "1e-7", "--out", model)
+    done = zerogap("predict", model, npz, "--certified")
+    rows = list(csv.reader(done.stdout.splitlines()))
+    assert rows[0] == ["prediction", "certified"]
+    data = np.load(npz)
+    labels, certified = load(model).predict_certified(data["X"])
+    assert [row[0] for row in rows[1:]] == labels.tolist()
+    assert [row[1] for row in rows[1:]] == [str(sure) for sure in certified]
+    assert certified.mean() > 0.9
+    assert "% of the labels are proved to be the exact optimum's" in done.stderr
+    report = json.loads(zerogap("predict", model, npz, "--certified", "--json").stdout)
+    assert report["certified"] == certified.tolist()
+
+
+def test_certified_numbers(zerogap, numbers, tmp_path):
+    model = tmp_path / "model.zg"
+    zerogap("train", numbers, "--loss", "squared", "--tol", "1e-8", "--out", model)
+    rows = list(csv.reader(zerogap("predict", model, numbers, "--certified").stdout.splitlines()))
+    assert rows[0] == ["prediction", "low", "high"]
+    values = np.array(rows[1:], dtype=float)
+    assert np.all(values[:, 1] <= values[:, 0])
+    assert np.all(values[:, 0] <= values[:, 2])
+    assert np.all(values[:, 2] - values[:, 1] < 0.1)

@@ -46,6 +46,8 @@ def make_app() -> Any:
         certify,
         compare,
         data,
+        forget,
+        path,
         practical,
         predict,
         reproduce,
@@ -77,7 +79,19 @@ def make_app() -> Any:
         if context.invoked_subcommand is None:
             typer.echo(context.get_help())
 
-    commands = (train, predict, certify, compare, sweep, bounds, reproduce, data, practical)
+    commands = (
+        train,
+        predict,
+        certify,
+        forget,
+        compare,
+        sweep,
+        path,
+        bounds,
+        reproduce,
+        data,
+        practical,
+    )
     for command in commands:
         command.register(app)
     return app

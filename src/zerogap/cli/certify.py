@@ -8,6 +8,7 @@ import typer
 from zerogap.cli.choices import DATA_HELP, MODEL_HELP, FormatOption, JsonOption
 from zerogap.cli.inputs import open_for_model
 from zerogap.cli.output import FAILURE, as_json, certificate_json, failures, print_table, stop
+from zerogap.cli.stores import MemoryOption, is_store, open_store_for_model, refuse_memory
 
 
 def register(app: Any) -> None:
@@ -27,7 +28,15 @@ def register(app: Any) -> None:
                 min=0,
             ),
         ] = 1000,
+        leave_one_out: Annotated[
+            bool,
+            typer.Option(
+                "--leave-one-out",
+                help="Also predict every row by the model of the others, and count the errors.",
+            ),
+        ] = False,
         format: FormatOption = None,
+        max_memory: MemoryOption = None,
         json: JsonOption = False,
     ) -> None:
         """Compute the certificate of a saved model from scratch.
@@ -35,16 +44,31 @@ def register(app: Any) -> None:
         The exit code is 0 if the stored certificate is true, and 1 if it is not or cannot be
         proved from these data.
         """
+        found = None
         with failures("certify"):
-            from zerogap.model_io import recertify
+            if is_store(data):
+                if leave_one_out:
+                    raise ValueError("--leave-one-out needs rows in memory, not a store")
+                from zerogap.model_io.stores import recertify_store
 
-            file, given = open_for_model(model, data, format=format)
-            result = recertify(file, given.X, given.y, effort=effort)
+                result = recertify_store(
+                    *open_store_for_model(model, data, max_memory), effort=effort
+                )
+            else:
+                from zerogap.model_io import recertify
+
+                refuse_memory(max_memory, data)
+                file, given = open_for_model(model, data, format=format)
+                result = recertify(file, given.X, given.y, effort=effort)
+                if leave_one_out:
+                    found = file.model.leave_one_out(given.X, given.y)
             true = result.claim == "true"
             if json:
-                typer.echo(as_json(_report(result, true)))
+                typer.echo(as_json(_report(result, true) | _left_out(found)))
             else:
                 _show(result)
+                if found is not None:
+                    typer.echo(found)
         if not true:
             stop("certify", str(result), FAILURE)
 
@@ -69,3 +93,8 @@ def _show(result: Any) -> None:
     rows.append(("data", "those of the training" if result.same_data else "not the same bits"))
     rows.append(("certificate", result.claim))
     print_table(rows)
+
+
+def _left_out(found: Any) -> dict[str, Any]:
+    names = ("error_low", "error_high", "counts", "epochs", "seconds")
+    return {} if found is None else {"leave_one_out": {n: getattr(found, n) for n in names}}

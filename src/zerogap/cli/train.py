@@ -32,6 +32,7 @@ from zerogap.cli.output import (
     score_text,
     stop,
 )
+from zerogap.cli.stores import MemoryOption, is_store, open_store, refuse_memory
 
 
 class ClassWeight(StrEnum):
@@ -92,12 +93,27 @@ def register(app: Any) -> None:
         ] = None,
         target: TargetOption = None,
         format: FormatOption = None,
+        max_memory: MemoryOption = None,
+        checkpoint: Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="File to save the run to, and to resume it from."),
+        ] = None,
         out: Annotated[
             Path | None, typer.Option(metavar="MODEL", help="File to save the model to.")
         ] = None,
+        keep_dual: Annotated[
+            bool,
+            typer.Option(
+                "--keep-dual",
+                help="Save the dual variables, for zerogap forget; those of up to a million rows "
+                "are saved unasked.",
+            ),
+        ] = False,
         json: JsonOption = False,
     ) -> None:
         """Train a linear model to a proved distance from the optimum.
+
+        DATA may be a store, made by zerogap data convert, that is larger than memory.
 
         Ctrl-C keeps the best certified model so far and saves it.  Like every run that stops
         before the asked gap, it then leaves with exit code 3.
@@ -110,19 +126,27 @@ def register(app: Any) -> None:
             "max_epochs": max_epochs,
             "max_seconds": max_seconds,
             "random_state": seed,
+            "checkpoint": checkpoint and str(checkpoint),
         }
         with failures("train"):
             if out is not None:
                 check_output(out, data, test)
+            if checkpoint is not None:
+                check_output(checkpoint, data, test)
             try:
                 model = _make_model(loss, solver, class_weight, settings)
             except ValueError as error:
                 stop("train", str(error), USAGE)
-            given = _read(data, test, str(scale), target=target, format=format)
-            _check_targets(given, model)
+            options = {"target": target, "format": format}
+            if is_store(data):
+                given = _open(data, test, max_memory, scale, **options)
+            else:
+                refuse_memory(max_memory, data)
+                given = _read(data, test, str(scale), **options)
+                _check_targets(given, model)
             _fit(model, given, tol)
             if out is not None:
-                _save(model, out, given.encoder)
+                _save(model, out, encoder=given.encoder, keep_dual=keep_dual or None)
             report = _report(model, given, out)
         if json:
             typer.echo(as_json(report))
@@ -169,6 +193,21 @@ def _read(data: str, test: str | None, scale: str, **options: Any) -> Input:
     return replace(given, X=X, X_test=X_test, y_test=y_test, encoder=encoder)
 
 
+def _open(data: str, test: str | None, max_memory: str | None, scale: Any, **options: Any) -> Input:
+    """Open a store to train from, and the data for test."""
+    from zerogap.readers import Encoder
+
+    unfit = {**options, "scale": scale if scale != Scale.NONE else None}
+    given = open_store(data, max_memory, **unfit)
+    if test is None:
+        return given
+    encoder = given.encoder or Encoder(given.X.n_features)
+    tested = open_store(test) if is_store(test) else open_data(test, encoder=encoder)
+    for text in tested.notes:
+        note("train", text)
+    return replace(given, X_test=tested.X, y_test=tested.y)
+
+
 def _check_targets(given: Input, model: Any) -> None:
     """Refuse targets that the loss cannot be about."""
     from sklearn.base import is_regressor
@@ -211,23 +250,25 @@ def _fit(model: Any, given: Input, tol: float) -> None:
     model.set_params(callback=None)
 
 
-def _save(model: Any, out: Path, encoder: Any) -> None:
+def _save(model: Any, out: Path, **options: Any) -> None:
     """Save the model, elsewhere if the disk has filled up meanwhile."""
     import tempfile
 
     from zerogap.model_io import save
 
     try:
-        save(model, out, encoder=encoder)
+        save(model, out, **options)
     except OSError as error:
         spare = Path(tempfile.mkdtemp(prefix="zerogap-"), out.name)
-        save(model, spare, encoder=encoder)
+        save(model, spare, **options)
         raise OSError(f"cannot write {out} ({error.strerror}): the model is in {spare}") from error
 
 
 def _report(model: Any, given: Input, out: Path | None) -> dict[str, Any]:
     """Return what there is to say of the fit, scores included."""
-    rows, features = given.X.shape
+    store = not hasattr(given.X, "shape")
+    rows, features = (given.X.n_samples, given.X.n_features) if store else given.X.shape
+    total = given.X.total_weight if store else rows
     classes = getattr(model, "classes_", None)
     return {
         "data": given.name,
@@ -235,7 +276,7 @@ def _report(model: Any, given: Input, out: Path | None) -> dict[str, Any]:
         "features": features,
         "classes": None if classes is None else len(classes),
         "loss": str(model.loss),
-        "lam": model.lam if model.lam is not None else 1.0 / rows,
+        "lam": model.lam if model.lam is not None else 1.0 / total,
         "converged": model.certificate_.stop_reason == "converged",
         "certificate": certificate_json(model.certificate_),
         "score": "R2" if classes is None else "accuracy",

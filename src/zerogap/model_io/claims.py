@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,7 @@ import numpy as np
 from zerogap.audit import Audit, certify
 from zerogap.certificate import Certificate
 from zerogap.model_io.files import ModelFile
-from zerogap.rows import as_rows
-from zerogap.validation import fingerprint, sample_weights
+from zerogap.updates import data_fingerprint
 
 _ROUNDING = 1e-9  # relative difference of two sums of the same numbers, at most
 
@@ -84,14 +84,25 @@ def recertify(
     >>> recertify(stored, X, y).claim
     'true'
     """
-    model, stored = file.model, file.model.certificate_
-    found = certify(model, X, y, sample_weight=sample_weight, effort=0)
-    same = _fingerprint(model, X, y, sample_weight) == file.fingerprint
+    model = file.model
+
+    def find(effort: int) -> Audit:
+        return certify(model, X, y, sample_weight=sample_weight, effort=effort)
+
+    same = data_fingerprint(model, X, y, sample_weight) == file.fingerprint
+    return settle(model.certificate_, find, same, effort)
+
+
+def settle(
+    stored: Certificate, find: Callable[[int], Audit], same: bool, effort: int
+) -> Recertified:
+    """Compare a stored certificate with what `find` proves with so many epochs, first with none."""
+    found = find(0)
     pairs = _pairs(stored, found)
     if not all(np.isclose(a.primal, b.primal, _ROUNDING, 1e-300) for a, b in pairs):
         return Recertified("false" if same else "other data", stored, found, same)
     if not all(_proves(b, a) for a, b in pairs):
-        found = certify(model, X, y, sample_weight=sample_weight, effort=effort)
+        found = find(effort)
         pairs = _pairs(stored, found)
     if all(_proves(b, a) for a, b in pairs):
         return Recertified("true", stored, found, same)
@@ -107,11 +118,3 @@ def _pairs(stored: Certificate, found: Audit) -> list[tuple[Certificate, Any]]:
     """Return what to compare: the whole and, of several models in one, the parts."""
     parts = zip(stored.parts, found.parts, strict=False)
     return [(stored, found), *parts]
-
-
-def _fingerprint(model: Any, X: Any, y: Any, sample_weight: Any) -> str:
-    y = np.asarray(y)
-    classes = getattr(model, "classes_", None)
-    targets = y.astype(np.float64) if classes is None else np.searchsorted(classes, y)
-    rows = as_rows(X.to_numpy() if hasattr(X, "to_numpy") else X)
-    return fingerprint(rows, targets, sample_weights(sample_weight, len(y)))

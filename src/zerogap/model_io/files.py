@@ -19,6 +19,7 @@ from zerogap.container import FileError, read_bytes, short, unpack, write
 from zerogap.estimators import LinearClassifier, LinearRegressor
 from zerogap.losses import LOSSES, Loss, as_loss
 from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.regions import Known, Region
 from zerogap.solvers import SOLVERS, Solver
 
 _ESTIMATORS: dict[str, Any] = {c.__name__: c for c in (LinearClassifier, LinearRegressor)}
@@ -69,7 +70,7 @@ def save(
 
     The file holds JSON and arrays, no code.  A loaded model predicts the same bits and has the
     same parameters and attributes, except: ``history_`` is not kept, ``dual_coef_`` is empty unless
-    kept, `callback` and a `random_state` that is a generator become None.
+    kept, `callback`, `checkpoint` and a `random_state` that is a generator become None.
 
     Parameters
     ----------
@@ -81,7 +82,8 @@ def save(
         How tables become features; kept with the model.
     keep_dual : bool, optional
         Whether to keep the dual variables, with which `zerogap.model_io.recertify` proves the
-        certificate at once.  By default if they take 8 MB or less.
+        certificate at once and the model can `update` and `forget`.  By default if they take 8 MB
+        or less.
 
     Examples
     --------
@@ -120,6 +122,9 @@ def save(
         raise ValueError("keep_dual=True, but the model was loaded from a file without duals")
     if kept.size and (kept.nbytes <= _SMALL if keep_dual is None else keep_dual):
         arrays["dual"] = kept
+        if model.row_ids_[-1] != len(model.row_ids_) - 1:  # rows are missing in between
+            arrays["row_ids"] = model.row_ids_
+    arrays |= _bounds(model)
     write_file(Path(path), lambda file: write(file, header, arrays))
 
 
@@ -218,7 +223,41 @@ def _set_arrays(model: Any, arrays: dict[str, np.ndarray], object_classes: bool)
     if not fits or not coef.size or dual.shape[:-1] != coef.shape[:-1] or dual.ndim != coef.ndim:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise FileError(f"the shapes of its arrays do not fit together: {short(shapes)}")
-    model.coef_, model.dual_coef_, model.n_features_in_ = coef, dual, coef.shape[-1]
+    ids = arrays.get("row_ids", np.arange(dual.shape[-1]))
+    sound = ids.dtype == np.int64 and ids.shape == dual.shape[-1:]
+    if not sound or np.any(np.diff(ids, prepend=-1) <= 0):
+        raise FileError("row_ids must be the numbers of the rows of its dual, in order")
+    model.coef_, model.dual_coef_, model.row_ids_ = coef, dual, ids
+    model.n_features_in_ = coef.shape[-1]
+    _set_regions(model, arrays)
+
+
+def _bounds(model: Any) -> dict[str, np.ndarray]:
+    """Return where the optimum is, if the model knows: what certified predictions need."""
+    regions = [known.region for known in model._evidence]
+    if not regions:
+        return {}
+    bounds = {
+        "radius": np.array([region.radius for region in regions]),
+        "low": np.concatenate([region.low for region in regions]),
+        "high": np.concatenate([region.high for region in regions]),
+    }
+    return bounds if all(np.isfinite(bound).all() for bound in bounds.values()) else {}
+
+
+def _set_regions(model: Any, arrays: dict[str, np.ndarray]) -> None:
+    model._evidence = []
+    if "radius" not in arrays:
+        return
+    radius, low, high = (_floats(arrays, name) for name in ("radius", "low", "high"))
+    joint = model._loss().task == "multiclass"
+    outputs = len(model.classes_) if joint else np.size(model.intercept_)
+    shapes = [(1 if joint else outputs,), (outputs,), (outputs,)]
+    if [radius.shape, low.shape, high.shape] != shapes or (radius < 0).any() or (low > high).any():
+        raise FileError("its bounds of the optimum do not fit together")
+    parts = [slice(None)] if joint else [slice(k, k + 1) for k in range(outputs)]
+    regions = zip(radius, parts, strict=True)
+    model._evidence = [Known(Region(float(r), low[part], high[part])) for r, part in regions]
 
 
 def _floats(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
@@ -264,7 +303,9 @@ def _encoder(value: Any, n_features: int) -> Any:
 
 def _encode(name: str, value: Any) -> Any:
     """Return a parameter as JSON."""
-    if name == "callback" or isinstance(value, np.random.Generator | np.random.RandomState):
+    if name in ("callback", "checkpoint") or isinstance(
+        value, np.random.Generator | np.random.RandomState
+    ):
         return None
     if isinstance(value, np.generic):
         value = value.item()

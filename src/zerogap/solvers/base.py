@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -20,12 +20,14 @@ from zerogap import checkpoint as checkpoints
 from zerogap.certificate import Certificate
 from zerogap.checks import as_seed
 from zerogap.history import History, Record
-from zerogap.problem import Problem
+from zerogap.problem import Problem, Proof
 from zerogap.progress import Progress
+from zerogap.solvers.block_sdca import BlockSDCA
 from zerogap.solvers.interrupt import interruptible
 from zerogap.solvers.protocol import Answer, Solver
+from zerogap.streamed import StreamedProblem
 
-Callback = Callable[[Record], bool | None]
+Callback = Callable[[Record], bool | str | None]
 
 _PATIENCE = 16  # epochs without a certificate if the solver knows that none would do
 _CHUNK = 1_000_000  # values touched between two looks at the clock: a few milliseconds
@@ -41,10 +43,11 @@ class Result:
     certificate: Certificate
     history: History
     stop_reason: str
+    proof: Proof | None = None
 
 
 def solve(
-    problem: Problem,
+    problem: Problem | StreamedProblem,
     solver: Solver,
     *,
     tol: float = 1e-3,
@@ -65,10 +68,10 @@ def solve(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or StreamedProblem
         What to solve.
     solver : Solver
-        How to solve it.
+        How to solve it; `zerogap.solvers.BlockSDCA` for a StreamedProblem.
     tol : float
         Stop when gap <= tol * primal, as proved by a certificate.
     max_epochs, max_examples, max_seconds : float, int, float
@@ -79,7 +82,7 @@ def solve(
     metrics : dict of callables, optional
         Functions of (w, b) recorded as further columns of the history.
     callback : callable, optional
-        Called with each `Record`; the run stops if it returns True.
+        Called with each `Record`; the run stops if it returns True, or why it should.
     warm_start : Result or (w, b, alpha), optional
         Where to start.
     random_state : None, int, numpy Generator or RandomState
@@ -111,7 +114,16 @@ def solve(
     _check_budgets(tol, max_epochs, max_examples, max_seconds, record)
     if problem.loss.task == "multiclass" and not solver.multiclass:
         raise ValueError(f"{type(solver).__name__} cannot take {problem.loss}: use SDCA")
-    solver._check(problem)
+    streamed = isinstance(problem, StreamedProblem)
+    if streamed is not isinstance(solver, BlockSDCA):
+        right = "a store: use BlockSDCA" if streamed else "memory: use SDCA or another solver"
+        raise ValueError(f"{type(solver).__name__} cannot take rows in {right}")
+    if checkpoint is not None and isinstance(problem, StreamedProblem) and not problem.in_memory:
+        raise ValueError(
+            "a checkpoint holds the dual variables, for which max_memory has no room: raise it, or "
+            "leave the checkpoint out"
+        )
+    solver._check(cast("Problem", problem))
     run = _Run(problem, solver, tol, as_seed(random_state), dict(metrics or {}))
     limits = _Limits(max_epochs, max_examples, max_seconds, interrupt or threading.Event())
     warm = (
@@ -180,7 +192,7 @@ class _Run:
     """The moving parts of one call of `solve`."""
 
     def __init__(
-        self, problem: Problem, solver: Solver, tol: float, seed: int, metrics: dict[str, Any]
+        self, problem: Any, solver: Solver, tol: float, seed: int, metrics: dict[str, Any]
     ) -> None:
         self.problem, self.solver = problem, solver
         self.tol, self.seed, self.metrics = tol, seed, metrics
@@ -271,9 +283,10 @@ class _Run:
             point = self.solver.answer(self.problem, self.state)
         w, b, alpha = point
         accuracy = 1e-3 * self.history.rows[-1]["gap"] if self.history.rows else 0.0
-        b, alpha, primal, gap = self.problem.examine(w, b, alpha, accuracy, self.solver.dual)
+        proof = self.problem.examine(w, b, alpha, accuracy, self.solver.dual)
         if self.problem.fit_intercept:
-            gap, alpha = self._with_best_dual(primal, gap, alpha)
+            proof = self._with_best_dual(proof)
+        b, alpha, primal, gap, *_ = proof
         certificate = Certificate(
             primal=primal,
             dual=primal - gap,
@@ -286,36 +299,36 @@ class _Run:
         metrics |= {name: float(f(w, b)) for name, f in self.metrics.items()}
         counts = (certificate.epochs, self.state.updates, self.state.examples)
         costs = (self.seconds, self.cpu_seconds)
-        self.last = Record(*counts, *costs, certificate, w, _plain(b), alpha, metrics)
+        self.last = Record(*counts, *costs, certificate, w, _plain(b), alpha, metrics, proof)
         if self.best is None or gap < self.best.gap:
             self.best = self.last
         if not resumed:
             self.history.append(self.last.row())
             self.solver.observe(self.problem, self.state, self.last, self.tol)
 
-    def _with_best_dual(
-        self, primal: float, gap: float, alpha: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        """Return gap and alpha of the better of this dual point and the best one before."""
+    def _with_best_dual(self, proof: Proof) -> Proof:
+        """Return the proof by the better of this dual point and the best one before."""
         # P - D by subtraction is only as exact as P, so the older point must be clearly better
-        before = primal - self.best_dual.dual
-        if before < gap - 1e-12 * abs(primal):
-            return before, self.best_dual.alpha
-        if primal - gap > self.best_dual.dual:
-            self.best_dual.dual, self.best_dual.alpha = primal - gap, alpha
-        return gap, alpha
+        before, now = proof.primal - self.best_dual.dual, proof.gap
+        if before < now - 1e-12 * abs(proof.primal):
+            return proof._replace(alpha=self.best_dual.alpha, gap=before, slack=math.nan)
+        if proof.primal - now > self.best_dual.dual:
+            self.best_dual.dual, self.best_dual.alpha = proof.primal - now, proof.alpha
+        return proof
 
     def verdict(self, limits: _Limits, callback: Callback | None, progress: Progress | None) -> str:
         """Return why to stop now, or nothing."""
         record = self.last
         if progress is not None:
             progress.show(record)
-        stopped = callback is not None and callback(record) is True
+        asked = None if callback is None else callback(record)
         if not math.isfinite(record.certificate.primal):
             return "diverged"
         if record.gap <= self.tol * abs(record.certificate.primal):
             return "converged"
-        return "callback" if stopped else limits.reached(self)
+        if isinstance(asked, str):
+            return asked
+        return "callback" if asked is True else limits.reached(self)
 
     def next_record(self, record: str | int | float) -> int:
         """Return the number of updates at which to take the next certificate."""
@@ -362,7 +375,8 @@ class _Run:
         certificate = dataclasses.replace(chosen.certificate, stop_reason=reason)
         if progress is not None:
             progress.close(dataclasses.replace(chosen, certificate=certificate))
-        return Result(chosen.w, chosen.b, chosen.alpha, certificate, self.history, reason)
+        found = (chosen.w, chosen.b, chosen.alpha, certificate)
+        return Result(*found, self.history, reason, chosen.proof)
 
 
 def _plain(b: Any) -> Any:

@@ -104,7 +104,8 @@ def _load(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise StoreError("has no manifest.json: it is no store, or an unfinished one") from None
     with os.fdopen(handle, "rb") as file:
-        text = file.read(_LARGEST + 1)
+        size = os.fstat(handle).st_size
+        text = file.read(min(size, _LARGEST) + 1)
     try:
         content = json.loads(text.decode()) if len(text) <= _LARGEST else None
     except (ValueError, RecursionError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -161,27 +161,31 @@ class Store:
         """Return memory that every block fits in."""
         return aligned_buffer(max(block.nbytes for block in self.blocks))
 
-    def stream(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, Part]]:
+    def stream(
+        self, order: Iterable[int] | None = None, kept: int = 1
+    ) -> Generator[tuple[int, Part]]:
         """Yield the number and the rows of each block.
 
-        While the caller works on one block, a thread reads the next one into a second buffer.  The
-        arrays are valid until the next block is asked for.
+        While the caller works on one block, a thread reads the next one into another buffer.
 
         Parameters
         ----------
         order : iterable of int, optional
             Numbers of blocks; by default all of them, from the first to the last.
+        kept : int
+            How many of the last blocks stay valid: the arrays of others are overwritten.
         """
         numbers = list(range(len(self.blocks)) if order is None else order)
         if not numbers:
             return
-        buffers = [self.buffer() for _ in numbers[:2]]
+        buffers = [self.buffer() for _ in numbers[: kept + 1]]
         with ThreadPoolExecutor(1, "zerogap-store") as reader:
             ahead = reader.submit(self.read, numbers[0], buffers[0])
             for i, k in enumerate(numbers):
                 part = ahead.result()
                 if i + 1 < len(numbers):
-                    ahead = reader.submit(self.read, numbers[i + 1], buffers[(i + 1) % 2])
+                    buffer = buffers[(i + 1) % len(buffers)]
+                    ahead = reader.submit(self.read, numbers[i + 1], buffer)
                 yield k, part
 
     def _fill(self, raw: Any, k: int) -> None:

@@ -35,7 +35,7 @@ from zerogap.store.runs import Runs
 from zerogap.store.sizes import format_size, parse_size, resident_memory
 from zerogap.store.sources import Options, Parts, Source
 
-_LARGEST_BLOCK = 64_000_000
+_LARGEST_BLOCK = 8_000_000  # several are in memory at a time
 _LARGEST_RUN = 1 << 30
 _LARGEST_PIECE = 64_000_000  # memory that readers of files take for a piece
 _LEAST_MEMORY, _MOST_MEMORY = 96_000_000, 1 << 34  # on top of what the process has taken before
@@ -72,7 +72,7 @@ def write_store(
         Type of the values; by default float32 if that is exact for all of them.
     max_memory : int or str, optional
         What the process may take, besides the parts themselves: bytes, or text like "2GB".  By
-        default a quarter of the free memory.  Blocks take at most a sixteenth of it, and 64 MB.
+        default a quarter of the free memory.  Blocks take at most a 32nd of it, and 8 MB.
     random_state : int
         Seed of the order.
     force : bool
@@ -186,7 +186,7 @@ def _plan(runs: Runs, source: Source, options: Options) -> tuple[_Sizes, dict[st
             f"{format_size(taken)} already, give at least {format_size(taken + _LEAST_MEMORY)}"
         )
     run_size = min(_LARGEST_RUN, (limit - taken - _LARGEST_PIECE) // 8)
-    sizes = _Sizes(min(_LARGEST_BLOCK, limit // 16), run_size)
+    sizes = _Sizes(min(_LARGEST_BLOCK, limit // 32), run_size)
     asked = {
         "source": source.identity,
         "task": options.task,

@@ -36,22 +36,33 @@ def draw(sweep: Sweep, title: str = "") -> Any:
     --------
     >>> draw(sweep(X, y, grid)).savefig("sweep.png")  # doctest: +SKIP
     """
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "the picture needs matplotlib: pip install 'zerogap[lab]'"
-        ) from None
     names = sweep.swept or tuple(sweep.cells[0].parameters)[:1]
     panels = 1 if len(names) == 2 else len(names)
-    figure = Figure(figsize=(1.2 + 5.8 * panels, 4.4), layout="constrained")
-    figure.suptitle(title)
+    figure = new_figure(panels, title)
     if len(names) == 2:
         _heat_map(figure, sweep, *names)
         return figure
     for axes, name in zip(np.atleast_1d(figure.subplots(1, panels)), names, strict=True):
         _curve(axes, sweep, name)
     return figure
+
+
+def new_figure(panels: int, title: str) -> Any:
+    """Return a figure with room for so many panels side by side."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "the picture needs matplotlib: pip install 'zerogap[lab]'"
+        ) from None
+    figure = Figure(figsize=(1.2 + 5.8 * panels, 4.4), layout="constrained")
+    figure.suptitle(title)
+    return figure
+
+
+def unit(measure: str) -> tuple[float, str]:
+    """Return the factor and the name of the unit in which errors are shown."""
+    return (100.0, " (%)") if measure == "misclassified rows" else (1.0, "")
 
 
 def _curve(axes: Any, sweep: Sweep, name: str) -> None:
@@ -61,7 +72,7 @@ def _curve(axes: Any, sweep: Sweep, name: str) -> None:
         min((c for c in sweep.cells if c.parameters[name] == value), key=lambda cell: cell.error)
         for value in values
     ]
-    scale, unit = _unit(sweep)
+    scale, percent = unit(sweep.measure)
     places = _axis(axes.xaxis, axes.set_xscale, values)
     errors = scale * np.array([cell.error for cell in cells])
     spreads = scale * np.array([cell.standard_error for cell in cells])
@@ -75,7 +86,7 @@ def _curve(axes: Any, sweep: Sweep, name: str) -> None:
     for cell, text, style in _marks(sweep, name):
         place = places[values.index(cell.parameters[name])]
         handles[text] = axes.axvline(place, color=GREEN, ls=style, zorder=0)
-    axes.set(xlabel=LABELS.get(name, name), ylabel=f"{sweep.measure}{unit}")
+    axes.set(xlabel=LABELS.get(name, name), ylabel=f"{sweep.measure}{percent}")
     if len(sweep.swept) > 2:
         axes.set_title("at the best values of the others", fontsize="medium")
     if max(errors) > 30 * min(errors) > 0:
@@ -99,14 +110,14 @@ def _marks(sweep: Sweep, name: str) -> list[tuple[Cell, str, str]]:
 def _heat_map(figure: Any, sweep: Sweep, down: str, along: str) -> None:
     """Draw the error against two parameters; the best cell has a frame."""
     rows, columns = sweep.values(down), sweep.values(along)
-    scale, unit = _unit(sweep)
+    scale, percent = unit(sweep.measure)
     errors = np.full((len(rows), len(columns)), np.nan)
     for cell in sweep.cells:
         place = rows.index(cell.parameters[down]), columns.index(cell.parameters[along])
         errors[place] = scale * cell.error
     axes = figure.subplots()
     image = axes.imshow(errors, cmap="cividis_r", origin="lower", aspect="auto")
-    figure.colorbar(image, label=f"{sweep.measure}{unit}")
+    figure.colorbar(image, label=f"{sweep.measure}{percent}")
     if errors.size <= _MOST_NUMBERS:
         for (i, j), error in np.ndenumerate(errors):
             if np.isfinite(error):
@@ -134,10 +145,6 @@ def _axis(axis: Any, set_scale: Any, values: list[Any]) -> list[Any]:
         axis.set_ticks(values, [_short(value) for value in values])
         axis.set_ticks([], minor=True)
     return values
-
-
-def _unit(sweep: Sweep) -> tuple[float, str]:
-    return (100.0, " (%)") if sweep.measure == "misclassified rows" else (1.0, "")
 
 
 def _short(value: Any) -> str:

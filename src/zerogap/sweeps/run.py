@@ -115,7 +115,7 @@ def sweep(
     regression = isinstance(model, LinearRegressor)
     if not regression:
         check_classification_targets(y)
-    parts = _split(y, groups, folds, validation, regression, seed)
+    parts = split(y, groups, folds, validation, regression, seed)
     order = in_order(found)
     line = _Line(len(parts) * len(order)) if verbose else None
     fits: list[Fit] = []
@@ -159,15 +159,17 @@ def _make_model(loss: str | Loss, solver: Any, parameters: dict[str, Any]) -> An
     return estimator(loss=loss, solver=as_solver(solver), **parameters)
 
 
-def _split(
-    y: np.ndarray, groups: Any, folds: int, validation: float | None, regression: bool, seed: int
+def split(
+    y: np.ndarray, groups: Any, folds: Any, validation: float | None, regression: bool, seed: int
 ) -> list[Part]:
     """Return training and validation rows: classes in proportion, groups undivided."""
     shuffled: dict[str, Any] = {"shuffle": True, "random_state": seed}
     one: dict[str, Any] = {"n_splits": 1, "test_size": validation, "random_state": seed}
     splitter: Any
     if validation is None:
-        if groups is None:
+        if hasattr(folds, "split"):
+            splitter = folds
+        elif groups is None:
             splitter = (KFold if regression else StratifiedKFold)(folds, **shuffled)
         else:
             splitter = (GroupKFold if regression else StratifiedGroupKFold)(folds, **shuffled)
@@ -227,8 +229,13 @@ def _row_errors(model: Any, X: Any, y: np.ndarray) -> np.ndarray:
     predicted = model.predict(X)
     if isinstance(model, LinearClassifier):
         return (predicted != y).astype(np.float64)
+    return losses(as_loss(model.loss), predicted.astype(np.float64), y.astype(np.float64))
+
+
+def losses(loss: Loss, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return phi(z_i; y_i) for all rows."""
     errors = np.empty(len(y))
-    _losses(as_loss(model.loss), predicted.astype(np.float64), y.astype(np.float64), errors)
+    _losses(loss, z, y, errors)
     return errors
 
 

@@ -1,0 +1,125 @@
+"""`zerogap forget`: a saved model without some of its training rows."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from zerogap.cli.choices import DATA_HELP, MODEL_HELP, FormatOption, JsonOption
+from zerogap.cli.inputs import open_for_model
+from zerogap.cli.output import (
+    NOT_REACHED,
+    as_json,
+    certificate_json,
+    certificate_rows,
+    check_output,
+    failures,
+    print_table,
+    progress,
+    stop,
+)
+
+
+def register(app: Any) -> None:
+    """Add the command to the application."""
+
+    @app.command()
+    def forget(
+        model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
+        rows: Annotated[
+            Path,
+            typer.Option(
+                metavar="FILE",
+                help="Numbers of the rows to forget, one per line; the first row of DATA is 0.  "
+                "The other rows keep their numbers.",
+            ),
+        ],
+        data: Annotated[
+            str,
+            typer.Option(
+                metavar="DATA",
+                help=f"The data of the training, with or without rows forgotten earlier.  "
+                f"{DATA_HELP}",
+            ),
+        ],
+        out: Annotated[
+            Path | None,
+            typer.Option(metavar="MODEL", help="File to save to, in place of the old model."),
+        ] = None,
+        format: FormatOption = None,
+        json: JsonOption = False,
+    ) -> None:
+        """Train a saved model on without some of its rows, and prove how good the result is.
+
+        The certificate proves how far the new model is from the optimum of the problem without
+        the rows, which owes nothing to them.  It does not prove that other copies of the rows
+        are gone, nor that options chosen with them owe nothing to them.
+        """
+        with failures("forget"):
+            from zerogap.model_io import save
+
+            check_output(out or model, data, str(rows))
+            numbers = _read_numbers(rows)
+            file, given = open_for_model(model, data, format=format)
+            removal = _forget(file.model, numbers, (given.X, given.y))
+            save(file.model, out or model, encoder=file.encoder, keep_dual=True)
+        certificate, tol = removal.certificate, file.model.tol
+        if json:
+            typer.echo(as_json(_report(removal, out or model)))
+        else:
+            _show(removal, tol, out or model)
+        if certificate.stop_reason != "converged":
+            gap = f"a relative gap of {certificate.relative_gap:.2g}, asked for {tol:g}"
+            stop("forget", f"stopped ({certificate.stop_reason}) at {gap}", NOT_REACHED)
+
+
+def _read_numbers(path: Path) -> list[int]:
+    """Return the row numbers in a file."""
+    numbers = []
+    for count, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        text = line.strip()
+        if text and not (text.isascii() and text.isdigit()):
+            raise ValueError(f"{path}, line {count}: {text!r:.40} is no row number")
+        numbers += [int(text)] if text else []
+    if not numbers:
+        raise ValueError(f"{path}: has no row numbers")
+    return numbers
+
+
+def _forget(model: Any, rows: list[int], data: Any) -> Any:
+    """Let the model forget the rows, and show how it goes."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    from zerogap import updates
+
+    with warnings.catch_warnings(), progress(model.tol) as show:
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the exit code and a line say it
+        model.set_params(callback=show)
+        removal = updates.forget(model, rows, data)
+    model.set_params(callback=None)
+    return removal
+
+
+def _report(removal: Any, out: Path) -> dict[str, Any]:
+    return {
+        "removed": removal.removed,
+        "digest": removal.digest,
+        "fingerprint_before": removal.before,
+        "fingerprint_after": removal.after,
+        "certificate": certificate_json(removal.certificate),
+        "model": str(out),
+    }
+
+
+def _show(removal: Any, tol: float, out: Path) -> None:
+    print_table(
+        [
+            ("forgotten", f"{removal.removed:,} rows, digest {removal.digest}"),
+            ("data before", removal.before),
+            ("data after", removal.after),
+            *certificate_rows(removal.certificate, tol),
+            ("model", str(out)),
+        ]
+    )

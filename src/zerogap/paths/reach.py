@@ -1,0 +1,216 @@
+r"""What a model that is certified at one lambda proves at others, and how many prove them all.
+
+A model (w, b) and a feasible dual point a, found for one lambda, prove something at every other
+one.  With v = 1/S sum_i s_i a_i x_i, which has no lambda in it::
+
+    P_lam(w, b) = 1/S sum_i s_i phi(x_i.w + b) + lam g(w)
+    gap(lam)    = E + lam (g(w) + g*(v/lam) - w.v/lam)
+    E           = 1/S sum_i s_i (phi(x_i.w + b) + phi*(-a_i) + a_i (x_i.w + b))  >= 0
+
+because a stays feasible (with an intercept, sum_i s_i a_i = 0 has no lambda in it either) and E is
+a matter of rows alone.  For L2 that is E + |lam w - v|^2 / (2 lam), or, for a gap of zero at lam0,
+|w|^2 (lam - lam0)^2 / (2 lam).  The objective is linear in lam and the gap is convex, lam g*(v/lam)
+being the perspective of g*: the lambdas with gap <= tol P are an interval around lam0.  A path
+without holes is a set of models whose intervals touch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from zerogap.certificate import Certificate
+from zerogap.checks import is_positive
+from zerogap.problem import Problem, penalty_cost, penalty_slack
+from zerogap.progress import Progress
+from zerogap.solvers import Result
+from zerogap.solvers.protocol import Answer
+
+_SHARE = 0.25  # of tol is asked from each solve: the rest is left for lambdas around it
+_CLOSE = 0.01  # how exactly the end of an interval is found, as a share of its length
+
+
+class PathError(RuntimeError):
+    """A path would have a hole: a solve ended before the gap that its neighbours need."""
+
+
+class Reach:
+    """What a certified pair proves at every lambda."""
+
+    def __init__(
+        self, problem: Problem, result: Result, tol: float, lam_min: float, lam_max: float
+    ) -> None:
+        self.result, self.penalty, self.lam = result, problem.penalty, problem.lam
+        self.v = problem.lam * problem.dual_sum(result.alpha)
+        self.cost = penalty_cost(problem.penalty, result.w.ravel())
+        self.loss = max(0.0, result.certificate.primal - self.lam * self.cost)
+        self.excess = max(0.0, result.certificate.gap - self.lam * self._slack(self.lam))
+        self.low, self.high = self._reach(lam_min, tol), self._reach(lam_max, tol)
+
+    def certificate(self, lam: float) -> Certificate:
+        """Return the certificate that the pair has at another lambda."""
+        primal, gap = self._values(lam)
+        known = self.result.certificate
+        return dataclasses.replace(known, primal=primal, dual=primal - gap, gap=gap)
+
+    def _values(self, lam: float) -> tuple[float, float]:
+        return self.loss + lam * self.cost, self.excess + lam * self._slack(lam)
+
+    def _slack(self, lam: float) -> float:
+        u = self.v.ravel() / lam
+        return penalty_slack(self.penalty, self.result.w.ravel(), u)
+
+    def _reach(self, end: float, tol: float) -> float:
+        """Return how far the pair is within tol: `end`, or almost the end of its interval."""
+        inside, outside = self.lam, end
+        middle = end
+        while abs(math.log(outside / inside)) > _CLOSE * abs(math.log(outside / self.lam)):
+            primal, gap = self._values(middle)
+            if gap <= tol * primal:
+                inside = middle
+            else:
+                outside = middle
+            middle = math.sqrt(inside) * math.sqrt(outside)
+        return inside
+
+
+def check_interval(
+    make: Callable[..., Problem], lam_min: float | None, lam_max: float | None, tol: float
+) -> tuple[Problem, float]:
+    """Return the problem at lam_min, and lam_max; refuse an interval that is none."""
+    if lam_min is None:
+        raise ValueError("give lams, or lam_min for a path without holes")
+    if not (is_positive(tol) and tol < 1):
+        raise ValueError(f"tol must be a number in (0, 1), got {tol!r}")
+    problem = make(lam=lam_min)
+    why = ""
+    if lam_max is None:
+        lam_max, why = _trivial(problem, tol), ", at which w = 0 is within tol"
+    elif not is_positive(lam_max):
+        raise ValueError(f"lam_max must be a positive, finite number, got {lam_max!r}")
+    if not lam_min < lam_max:
+        raise ValueError(f"lam_min={lam_min:g} must be below lam_max={lam_max:.3g}{why}")
+    return problem, float(lam_max)
+
+
+def _trivial(problem: Problem, tol: float) -> float:
+    """Return a lambda from which on w = 0 is within tol: its gap is lam g*(v/lam) at most."""
+    w, b = np.zeros(problem.weight_shape), problem.first_intercept()
+    z = problem.scores(w)
+    v = problem.lam * problem.dual_sum(problem.dual_point(z, b))
+    allowed = 2.0 * problem.penalty.convexity() * tol * problem.primal(w, b)
+    lam = float(np.vdot(v, v)) / allowed if allowed > 0 else 0.0
+    if not is_positive(lam):
+        raise ValueError("w = 0 is optimal for every lambda: give lam_max")
+    return lam
+
+
+def cover(
+    problem: Problem,
+    lam_max: float,
+    tol: float,
+    run: Callable[..., Result],
+    report: Callable[[int, float], None] | None = None,
+) -> tuple[list[Reach], np.ndarray]:
+    """Solve at as many lambdas as prove all of them, from the problem's own to lam_max.
+
+    Returns what was found, from the smallest lambda to the largest, and edges: the k-th model
+    serves from edges[k] to edges[k + 1].
+
+    Parameters
+    ----------
+    problem, lam_max
+        The problem at the smallest lambda, and the largest.
+    tol : float
+        Relative gap that no lambda exceeds.
+    run : callable
+        `solve` with all but the problem, tol and warm_start.
+    report : callable, optional
+        Called after each solve with the number of models and the share of the interval that they
+        cover.
+    """
+
+    def prove(lam: float, warm: Result | Answer | None) -> Reach:
+        at = problem._with(lam=lam)
+        result = run(at, tol=_SHARE * tol, warm_start=warm)
+        if result.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        if result.stop_reason != "converged":
+            raise PathError(
+                f"a solve at lam={lam:.3g} stopped ({result.stop_reason}) at a relative gap of "
+                f"{result.certificate.relative_gap:.1e}, where {_SHARE * tol:.1e} is needed: raise "
+                f"max_epochs, lam_min or tol, or scale the features"
+            )
+        return Reach(at, result, tol, problem.lam, lam_max)
+
+    last = prove(lam_max, None)
+    first = prove(problem.lam, last.result)
+    reaches, holes = [first, last], [(first, last)]
+    while True:
+        holes = [hole for hole in holes if _width(*hole) > 0.0]
+        if report is not None:
+            unproved = math.fsum(_width(*hole) for hole in holes)
+            report(len(reaches), 1.0 - unproved / math.log(lam_max / problem.lam))
+        if not holes:
+            break
+        left, right = holes.pop()
+        middle = prove(*_between(problem, left, right))
+        reaches.append(middle)
+        holes += [(left, middle), (middle, right)]
+    reaches.sort(key=lambda reach: reach.lam)
+    return reaches, np.array([problem.lam, *map(_edge, reaches, reaches[1:]), lam_max])
+
+
+def _width(left: Reach, right: Reach) -> float:
+    """Return the length of what lies between two intervals, on a logarithmic scale."""
+    return max(0.0, math.log(right.low / left.high))
+
+
+def _edge(left: Reach, right: Reach) -> float:
+    """Return a lambda between the two models that both intervals contain."""
+    return math.sqrt(max(left.lam, right.low)) * math.sqrt(min(left.high, right.lam))
+
+
+def _between(problem: Problem, left: Reach, right: Reach) -> tuple[float, Answer]:
+    """Return where in a hole to solve, and from where to start.
+
+    New intervals will be about as long as the mean of their neighbours'.  So many of them fill the
+    hole, side by side; the one in the middle comes first.  It starts at the mixture of its
+    neighbours, which is feasible and, if phi is smooth, often good enough already.
+    """
+    width, length = _width(left, right), math.log(left.high / left.lam * right.lam / right.low)
+    count = math.ceil(width / length)
+    lam = left.high * math.exp(width * (count // 2 + 0.5) / count)
+    share = (lam - left.lam) / (right.lam - left.lam)
+
+    def mix(a: Any, b: Any) -> Any:
+        return (1.0 - share) * a + share * b
+
+    a, b = left.result, right.result
+    w = problem.to_weights(mix(left.v, right.v) / lam)
+    return lam, (w, mix(a.b, b.b), mix(a.alpha, b.alpha))
+
+
+class CoverLine(Progress):
+    """One live line: models of one or several paths, and how much of the interval they prove."""
+
+    def __init__(self, paths: int) -> None:
+        super().__init__(tol=0.0)
+        self.models, self.shares = np.zeros(paths, dtype=int), np.zeros(paths)
+
+    def advance(self, models: int, share: float, path: int = 0) -> None:
+        self.models[path], self.shares[path] = models, share
+        done = bool(np.all(self.shares == 1.0))
+        now = time.monotonic() - self.began
+        if now - self.shown < (0.1 if self.live else 5.0) and not done:
+            return
+        self.shown = now
+        share = self.shares.mean()
+        self._write(f"{self.models.sum()} models prove {100 * share:.3g} %  {now:.1f} s")
+        if self.live and done:
+            self.stream.write("\n")

@@ -1,0 +1,299 @@
+"""Training from a store finds what training in memory finds, within the memory it was given."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import zerogap as zg
+from problems import make_data
+from zerogap.losses import LOSSES
+from zerogap.solvers import BlockSDCA
+from zerogap.store import Store, write_store
+from zerogap.streamed import Column, StreamedProblem, load
+
+MULTICLASS = ("multiclass-hinge", "softmax")
+VARIANTS = [  # storage, dtype, weighted, intercept, l1_ratio
+    ("dense", np.float64, False, False, 0.0),
+    ("dense", np.float32, True, True, 0.3),
+    ("csr", np.float32, True, True, 0.0),
+]
+
+
+def make_store(folder, loss="hinge", storage="csr", dtype=np.float64, weighted=False, n=450):
+    """Rows in four blocks."""
+    rng = np.random.default_rng(3)
+    X, y = make_data("hinge" if loss in MULTICLASS else loss, n, storage=storage, dtype=dtype)
+    if loss in MULTICLASS:
+        y = rng.choice([3, 5, 9], n) + 0 * y.astype(int)
+        X = X + y[:, None] / 9.0 if storage == "dense" else X
+    parts = (X, y, rng.integers(1, 4, n)) if weighted else (X, y)
+    task = (
+        "regression" if loss in LOSSES and LOSSES[loss].task == "regression" else "classification"
+    )
+    store = write_store(folder / "store", [parts], task=task)
+    assert len(store.blocks) == n // 100
+    return store
+
+
+def in_memory(store, loss, *settings):
+    """The same problem of the same rows, in the order of the store."""
+    X, y, weight = load(store)
+    if store.classes is not None:
+        y = np.searchsorted(store.classes, y)
+        y = y if loss in MULTICLASS else 2.0 * y - 1.0
+    lam, *more = settings
+    return zg.Problem(X, y, loss, lam, weight, *more)
+
+
+def on_disk(problem):
+    """The problem as it is where memory has no room for the numbers of each row."""
+    problem.in_memory = False
+    problem._survey = problem._look()
+    assert isinstance(problem.column(), Column)
+    return problem
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_finds_the_optimum(loss, variant, tmp_path):
+    storage, dtype, weighted, intercept, l1_ratio = variant
+    store = make_store(tmp_path, loss, storage, dtype, weighted)
+    settings = (0.03, intercept, l1_ratio)
+    problem = StreamedProblem(store, loss, *settings)
+    result = zg.solve(problem, BlockSDCA(), tol=3e-3, random_state=0)
+    assert result.stop_reason == "converged"
+    assert isinstance(result.alpha, np.ndarray)
+    memory = in_memory(store, loss, *settings)
+    best = zg.solve(memory, zg.SDCA(), tol=1e-6, random_state=0).certificate
+    found = result.certificate
+    assert memory.primal(result.w, result.b) == pytest.approx(found.primal, rel=1e-12)
+    assert best.dual <= found.primal + 1e-12 <= best.primal + found.gap + 1e-11  # weak duality
+    assert found.dual <= best.primal + 1e-12
+
+
+@pytest.mark.parametrize("place", ["memory", "disk"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", [*LOSSES, *MULTICLASS])
+def test_certificates_are_those_of_the_rows_in_memory(loss, intercept, place, tmp_path):
+    store = make_store(tmp_path, loss, "dense", weighted=True)
+    settings = (0.05, intercept, 0.1)
+    problem, memory = StreamedProblem(store, loss, *settings), in_memory(store, loss, *settings)
+    problem = on_disk(problem) if place == "disk" else problem
+    rng = np.random.default_rng(0)
+    w, b = rng.standard_normal(problem.weight_shape), 0.3 * intercept
+    alpha = rng.standard_normal(problem.dual_shape)
+    if loss in MULTICLASS:
+        alpha = memory.dual_from_scores(alpha)
+    ours, theirs = problem.certificate(w, b, alpha), memory.certificate(w, b, alpha)
+    for name in ("primal", "dual", "gap"):
+        assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-11)
+    proof, expected = problem.examine(w, b, alpha), memory.examine(w, b, alpha)
+    assert proof.primal == pytest.approx(expected.primal, rel=1e-9)
+    assert proof.gap == pytest.approx(expected.gap, rel=1e-9)
+    np.testing.assert_allclose(proof.alpha[slice(0, 450)], expected.alpha, atol=1e-12)
+    assert problem.dual(alpha) == pytest.approx(memory.dual(memory.feasible(alpha)), rel=1e-9)
+    if loss not in MULTICLASS:
+        assert problem.first_intercept() == pytest.approx(memory.first_intercept(), abs=1e-6)
+        assert problem.mean_sqnorm == pytest.approx(memory.share @ memory.sqnorms)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared", "softmax"])
+def test_dual_variables_on_disk_change_no_bit(loss, tmp_path):
+    store = make_store(tmp_path, loss, weighted=True)
+    problem = StreamedProblem(store, loss, 0.02, True)
+    settings = {"tol": 0.0, "max_epochs": 6, "random_state": 4}
+    first = zg.solve(problem, BlockSDCA(), **settings)
+    second = zg.solve(on_disk(problem), BlockSDCA(), **settings)
+    assert np.array_equal(first.w, second.w)
+    assert first.certificate.gap == second.certificate.gap
+    assert np.array_equal(first.alpha, second.alpha[slice(0, len(first.alpha))])
+    assert sorted(path.name for path in store.path.iterdir()) == ["blocks-0.bin", "manifest.json"]
+    again = zg.solve(problem, BlockSDCA(), tol=1e-3, warm_start=second, random_state=1)
+    assert again.history["gap"][0] <= second.certificate.gap * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("record", ["epoch", 170])
+def test_resumes_bit_for_bit(record, tmp_path):
+    store = make_store(tmp_path)
+    path = tmp_path / "run.zg"
+
+    def run(problem, stop_at=None, **more):
+        halt = None if stop_at is None else lambda seen: seen.epoch >= stop_at
+        settings = {"tol": 0.0, "max_epochs": 7, "record": record, "random_state": 2}
+        return zg.solve(problem, BlockSDCA(), callback=halt, **settings, **more)
+
+    whole = run(StreamedProblem(store, "hinge", 0.01, True))
+    run(StreamedProblem(store, "hinge", 0.01, True), 3.1, checkpoint=path, checkpoint_every=0)
+    rest = run(StreamedProblem(Store(store.path), "hinge", 0.01, True), checkpoint=path)
+    assert np.array_equal(whole.w, rest.w)
+    assert np.array_equal(whole.alpha, rest.alpha)
+    assert np.array_equal(whole.history["gap"], rest.history["gap"])
+    for other in (
+        StreamedProblem(store, "hinge", 0.01, True, positive=0),
+        StreamedProblem(store, "hinge", 0.01, True, class_weight=[1, 2]),
+    ):
+        with pytest.raises(ValueError, match="belongs to another run"):
+            run(other, checkpoint=path)
+    with pytest.raises(ValueError, match="for which max_memory has no room"):
+        run(on_disk(StreamedProblem(store, "hinge", 0.01)), checkpoint=tmp_path / "other.zg")
+
+
+def test_a_stopped_run_keeps_what_is_certified(tmp_path):
+    problem = StreamedProblem(make_store(tmp_path), "hinge", 0.001, True)
+    stop = threading.Event()
+    result = zg.solve(
+        problem,
+        BlockSDCA(),
+        tol=0.0,
+        record=100,
+        callback=lambda record: stop.set() if record.epoch > 1 else None,
+        interrupt=stop,
+        random_state=0,
+    )
+    assert result.stop_reason == "interrupted"
+    assert 1 < result.certificate.epochs < 3
+    found = problem.certificate(result.w, result.b, result.alpha)
+    assert found.gap == pytest.approx(result.certificate.gap, rel=1e-9)
+
+
+def test_blocks_that_are_decided_are_not_read_again(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat([-1.0, 1.0], 1000)
+    X = np.column_stack([y * rng.uniform(10, 20, 2000), rng.standard_normal(2000)])
+    X[::400, 0] = 0.5 * y[::400]  # the others are far from the margin
+    store = write_store(tmp_path / "store", [(X, y)])
+    problem = StreamedProblem(store, "squared-hinge", 1e-4)
+    reads = []
+    read = store.read
+    store.read = lambda k, *more: reads.append(k) or read(k, *more)
+    zg.solve(problem, BlockSDCA(), tol=0.0, max_epochs=12, record=24000, random_state=0)
+    assert len(set(reads)) == len(store.blocks) == 20
+    assert min(len(set(reads[i : i + 20])) for i in range(len(reads) - 20)) <= 5
+
+
+def test_an_unfit_solver_or_problem_is_refused(tmp_path):
+    problem = StreamedProblem(make_store(tmp_path), "hinge")
+    with pytest.raises(ValueError, match="SDCA cannot take rows in a store: use BlockSDCA"):
+        zg.solve(problem, zg.SDCA())
+    with pytest.raises(ValueError, match="BlockSDCA cannot take rows in memory"):
+        zg.solve(zg.Problem([[1.0]], [1.0], "hinge"), BlockSDCA())
+    with pytest.raises(ValueError, match="lam must be a positive"):
+        StreamedProblem(problem.store, "hinge", -1.0)
+    with pytest.raises(ValueError, match=r"holds classes as targets, and .* is a loss for num"):
+        StreamedProblem(problem.store, "squared")
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "softmax", "multiclass-hinge"])
+def test_a_classifier_of_a_store_is_that_of_its_rows(loss, tmp_path):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((600, 4)).astype(np.float32)
+    y = np.array(["a", "b", "c"])[np.argmax(X[:, :3] + 0.3 * rng.standard_normal((600, 3)), axis=1)]
+    weight = rng.integers(1, 3, 600)
+    write_store(
+        tmp_path / "store", [(X[:200], y[:200], weight[:200]), (X[200:], y[200:], weight[200:])]
+    )
+    model = zg.LinearClassifier(loss, lam=0.02, class_weight="balanced", tol=1e-4, random_state=0)
+    store = Store(tmp_path / "store", max_memory="4GB")
+    model.fit(store)
+    assert "BlockSDCA" in (model.certificate_.parts or (model.certificate_,))[0].solver
+    same = zg.LinearClassifier(**model.get_params()).fit(X, y, weight)
+    assert model.certificate_.dual <= same.certificate_.primal
+    assert same.certificate_.dual <= model.certificate_.primal
+    np.testing.assert_allclose(model.coef_, same.coef_, atol=0.03)
+    assert model.dual_coef_.shape == same.dual_coef_.shape
+    audit = zg.certify(model, *load(store)[:2], sample_weight=load(store)[2], effort=0)
+    assert audit.gap == pytest.approx(model.certificate_.gap, rel=1e-6)
+    assert np.array_equal(model.predict(store), model.predict(load(store)[0]))
+    assert model.score(store) == pytest.approx(model.score(X, y))
+    assert list(model.classes_) == ["a", "b", "c"]
+    small = zg.LinearClassifier(**model.get_params()).fit(Store(tmp_path / "store"))
+    assert "BlockSDCA" not in small.certificate_.solver
+    assert small.fingerprint_ == model.fingerprint_ == store.fingerprint
+
+
+def test_a_regressor_of_a_store_is_that_of_its_rows(tmp_path):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((500, 4))
+    y = X @ [1.0, 2.0, 0.0, -1.0] + 5.0 + 0.1 * rng.standard_normal(500)
+    store = write_store(tmp_path / "store", [(X, y)], task="regression")
+    store = Store(store.path, max_memory="4GB")
+    model = zg.LinearRegressor("huber", tol=1e-6, random_state=0).fit(store)
+    same = zg.LinearRegressor("huber", tol=1e-6, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.coef_, same.coef_, atol=1e-2)
+    assert model.intercept_ == pytest.approx(same.intercept_, abs=1e-2)
+    assert model.score(store) == pytest.approx(model.score(X, y))
+    with pytest.raises(ValueError, match="a store has its own targets"):
+        model.fit(store, y)
+    with pytest.raises(ValueError, match=r"holds numbers as targets, and .* is a loss for cla"):
+        zg.LinearClassifier(class_weight="balanced").fit(store)
+    with pytest.raises(ValueError, match=r"Newton\(\) cannot read its rows from a store"):
+        zg.LinearRegressor(solver="newton").fit(store)
+    with pytest.raises(
+        ValueError, match=r"max_memory=1 MB is not enough .* give at least [0-9]+ MB"
+    ):
+        zg.LinearRegressor().fit(Store(store.path, max_memory="1MB"))
+
+
+def test_an_estimator_resumes(tmp_path):
+    store = Store(make_store(tmp_path).path, max_memory="4GB")
+    path = str(tmp_path / "fit.zg")
+    settings = {"lam": 0.01, "tol": 1e-5, "random_state": 0}
+    whole = zg.LinearClassifier(**settings).fit(store)
+    part = zg.LinearClassifier(**settings, checkpoint=path, callback=lambda seen: seen.epoch > 2)
+    assert part.fit(store).certificate_.relative_gap > 1e-5
+    rest = zg.LinearClassifier(**settings, checkpoint=path).fit(store)
+    assert np.array_equal(whole.coef_, rest.coef_)
+
+
+def test_ctrl_c_keeps_the_best_model(tmp_path):
+    store = Store(make_store(tmp_path).path, max_memory="4GB")
+
+    def press(record):
+        if record.epoch >= 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    model = zg.LinearClassifier(lam=0.001, tol=0.0, random_state=0, callback=press)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(store)
+    assert model.certificate_.stop_reason == "interrupted"
+    assert model.certificate_.gap < 1.0
+    assert not [t for t in threading.enumerate() if t.name.startswith("zerogap-store")]
+
+
+PROMISE = """
+import sys
+import zerogap as zg
+from zerogap.store import Store
+from zerogap.store.sizes import resident_memory
+import zerogap.estimators
+promise = resident_memory() + 150_000_000
+store = Store(sys.argv[1], max_memory=promise)
+assert store.nbytes > 160_000_000
+model = zg.LinearClassifier(lam=1e-3, tol=0.01, random_state=0).fit(store)
+with open("/proc/self/status") as file:
+    peak = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
+print(peak, promise, model.certificate_.relative_gap, model.dual_coef_.size)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+def test_memory_stays_within_the_promise(tmp_path):
+    rng = np.random.default_rng(0)
+
+    def parts():
+        for _ in range(8):
+            X = rng.standard_normal((20_000, 260), dtype=np.float32)
+            yield X, X[:, 0] + 0.1 * X[:, 1:].sum(axis=1) > 0
+
+    write_store(tmp_path / "store", parts())
+    command = [sys.executable, "-c", PROMISE, tmp_path / "store"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    peak, promise, gap, duals = map(float, output.split())
+    assert peak <= promise
+    assert gap <= 0.01
+    assert duals in (0, 160_000)
