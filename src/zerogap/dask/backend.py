@@ -1,0 +1,119 @@
+"""The few things that training asks of a cluster, and how Dask does them."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from dask.graph_manipulation import clone
+from distributed import Client, Future, KilledWorker, wait
+from distributed.client import FutureCancelledError
+from distributed.comm.core import CommClosedError
+
+import dask
+
+LOST = object()
+RUNNING = object()
+_QUIET = {"distributed.admin.large-graph-warning-threshold": "100GB"}  # weights travel in tasks
+
+
+class Backend(Protocol):
+    """A cluster: workers with an address, on which functions run and leave state behind."""
+
+    def workers(self) -> list[str]:
+        """Return the addresses of the workers that are alive, in a fixed order."""
+
+    def submit(self, worker: str, function: Callable, *args: Any) -> Any:
+        """Start a function on that worker and on no other; return a handle."""
+
+    def wait(self, tasks: Sequence[Any], seconds: float) -> None:
+        """Return when one of the tasks has ended, or after so many seconds."""
+
+    def outcome(self, task: Any) -> Any:
+        """Return its value, RUNNING, or LOST with its worker; raise what the function raised."""
+
+    def cancel(self, tasks: Sequence[Any]) -> None:
+        """Give up tasks, whatever state they are in."""
+
+    def data(self, source: Any, worker: str | None) -> Any:
+        """Return what `submit` turns into the rows of a source, read anew on that worker."""
+
+    def homes(self, data: Sequence[Any]) -> list[str | None]:
+        """Wait for rows on their way to the cluster; return the worker that holds each."""
+
+
+class DaskBackend:
+    """Dask's distributed scheduler.
+
+    Every task has a key of its own and is bound to one worker.  Dask leaves such a task waiting
+    for ever when that worker dies, so the caller watches `workers` and gives it up.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.name = f"zerogap-{uuid.uuid4().hex[:8]}"
+        self.count = itertools.count()
+
+    def workers(self) -> list[str]:
+        try:
+            return sorted(self.client.ncores())
+        except (OSError, RuntimeError, AttributeError) as error:  # whatever a lost client raises
+            raise RuntimeError(
+                "the Dask scheduler is gone: start a cluster and fit again, with the same "
+                "checkpoint_dir to go on where this fit was"
+            ) from error
+
+    def submit(self, worker: str, function: Callable, *args: Any) -> Future:
+        with dask.config.set(_QUIET):
+            return self.client.submit(
+                function,
+                *args,
+                key=self._key(function.__name__),
+                workers=[worker],
+                allow_other_workers=False,
+                pure=False,
+            )
+
+    def wait(self, tasks: Sequence[Future], seconds: float) -> None:
+        with contextlib.suppress(TimeoutError, FutureCancelledError):
+            wait(list(tasks), timeout=seconds, return_when="FIRST_COMPLETED")
+
+    def outcome(self, task: Future) -> Any:
+        if task.status == "pending":
+            return RUNNING
+        try:
+            return task.result(timeout=5.0)
+        except TimeoutError:  # its worker has just died
+            return RUNNING
+        except (KilledWorker, FutureCancelledError, CommClosedError):
+            return LOST
+
+    def cancel(self, tasks: Sequence[Future]) -> None:
+        self.client.cancel(list(tasks), force=True)
+
+    def data(self, source: Any, worker: str | None) -> Any:
+        if not dask.is_dask_collection(source):
+            return source  # a block of a store, or rows that are in the cluster
+        if worker is None:
+            return self.client.compute(source)
+        # New keys throughout: Dask does not run a task again that was there when three workers
+        # died, and leaves one waiting that is bound to a worker that has gone.
+        with dask.config.set(_QUIET):
+            return self.client.compute(clone(source), workers=[worker])
+
+    def homes(self, data: Sequence[Any]) -> list[str | None]:
+        futures = [item for item in data if isinstance(item, Future)]
+        if not futures:
+            return [None] * len(data)
+        wait(futures)
+        holders = self.client.who_has(futures)
+        return [
+            next(iter(sorted(holders.get(item.key, ()))), None) if item in futures else None
+            for item in data
+        ]
+
+    def _key(self, what: str) -> str:
+        return f"{self.name}-{what}-{next(self.count)}"

@@ -1,0 +1,191 @@
+"""From chunks to models: the problems that the data state, and one run for each."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from distributed import Client, LocalCluster
+
+from zerogap.checks import check_scale, is_positive
+from zerogap.dask import finish
+from zerogap.dask.chunks import Summary
+from zerogap.dask.crew import Crew
+from zerogap.dask.saving import load
+from zerogap.dask.training import Limits, Outcome, Run, local_epochs
+from zerogap.dask.work import Spec
+from zerogap.losses import Loss
+from zerogap.penalties import as_penalty
+from zerogap.problem import Problem
+from zerogap.validation import class_factors
+
+
+@contextlib.contextmanager
+def connected(client: Client | None) -> Iterator[Client]:
+    """Give the client, the current one, or one of a cluster that is started and closed here."""
+    if client is None:
+        with contextlib.suppress(ValueError):
+            client = Client.current()
+    if client is not None:
+        if client.asynchronous:
+            raise ValueError("client is asynchronous: give one made with asynchronous=False")
+        yield client
+        return
+    with (
+        LocalCluster(threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as own,
+    ):
+        yield own
+
+
+def run_id() -> str:
+    """Return a name under which workers keep the state of one fit."""
+    return uuid.uuid4().hex
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What all chunks together say about the problem."""
+
+    n_features: int
+    total: float  # weight, with that of classes
+    classes: np.ndarray | None
+    factors: np.ndarray | None
+    shares: np.ndarray  # of the classes
+    mean_sqnorm: float
+    largest: float
+    mean: float  # of the targets, in regression
+    digest: str
+
+
+def state(summaries: list[Summary], classify: bool, class_weight: Any) -> Stated:
+    """Add up what the chunks say; refuse chunks that do not belong together."""
+    features = summaries[0].features
+    for summary in summaries:
+        if summary.features != features:
+            raise ValueError(
+                f"chunk {summary.number} has {summary.features} features, chunk "
+                f"{summaries[0].number} has {features}"
+            )
+    weight = sum(summary.weight for summary in summaries)
+    if not 0 < weight < np.inf:
+        raise ValueError(f"the sample weights must have a positive, finite sum, got {weight}")
+    classes = factors = None
+    total, shares = weight, np.empty(0)
+    if classify:
+        labels = [summary.labels[summary.label_weights > 0] for summary in summaries]
+        if len({array.dtype.kind in "US" for array in labels if len(array)}) > 1:
+            raise ValueError("some chunks have labels that are text, others numbers: use one type")
+        classes = np.unique(np.concatenate([array for array in labels if len(array)]))
+        if len(classes) < 2:
+            raise ValueError(
+                f"a classifier needs at least two classes, but y has only one class, {classes[0]!r}"
+            )
+        totals = np.zeros(len(classes))
+        for summary in summaries:
+            for label, amount in zip(summary.labels, summary.label_weights, strict=True):
+                if amount > 0:
+                    totals[np.searchsorted(classes, label)] += amount
+        if class_weight is not None:
+            factors = class_factors(class_weight, classes, np.arange(len(classes)), totals)
+            totals = totals * factors
+        total = float(totals.sum())
+        shares = totals / total
+    prints = "\n".join(summary.fingerprint for summary in summaries)
+    return Stated(
+        features,
+        total,
+        classes,
+        factors,
+        shares,
+        sum(summary.sqnorms for summary in summaries) / weight,
+        max(summary.largest for summary in summaries),
+        sum(summary.moment for summary in summaries) / weight,
+        hashlib.blake2b(prints.encode(), digest_size=16).hexdigest(),
+    )
+
+
+def specs(
+    stated: Stated, loss: Loss, lam: float | None, l1_ratio: float, fit_intercept: bool, seed: int
+) -> list[tuple[Spec, Any]]:
+    """Return the problems to solve, each with the intercept to begin with."""
+    if lam is not None and not is_positive(lam):
+        raise ValueError(f"lam must be a positive, finite number, got {lam!r}")
+    lam = 1.0 / stated.total if lam is None else float(lam)
+    check_scale(np.array([stated.largest]), lam, stated.total)
+    convexity = as_penalty(l1_ratio).convexity()
+    rho = max(0.1 * stated.mean_sqnorm / (lam * convexity), 1.0) if fit_intercept else 0.0
+    count = 0 if stated.classes is None else len(stated.classes)
+    joint = loss.task == "multiclass"
+    made = []
+    for number in range(count if count > 2 and not joint else 1):
+        spec = Spec(
+            number,
+            loss,
+            lam,
+            l1_ratio,
+            fit_intercept,
+            stated.total,
+            stated.classes,
+            stated.factors,
+            rho,
+            seed,
+        )
+        made.append((spec, _first_intercept(stated, spec) if fit_intercept else _zero(spec)))
+    return made
+
+
+def _zero(spec: Spec) -> Any:
+    assert spec.loss is not None
+    joint = spec.loss.task == "multiclass" and spec.classes is not None
+    return np.zeros(len(spec.classes)) if joint and spec.classes is not None else 0.0
+
+
+def _first_intercept(stated: Stated, spec: Spec) -> Any:
+    """Return the best intercept for w = 0, or nearly so in regression."""
+    if stated.classes is None:
+        return stated.mean
+    shares, n_classes = stated.shares, len(stated.classes)
+    y = np.arange(n_classes)
+    if spec.loss.task != "multiclass":
+        positive = shares[spec.number if n_classes > 2 else 1]
+        shares, y = np.array([1.0 - positive, positive]), np.array([-1.0, 1.0])
+    given = (spec.loss, spec.lam, True, 0.0, n_classes)
+    return Problem.part(np.zeros((len(y), 1)), y, shares, *given).first_intercept()
+
+
+def train(
+    crew: Crew, spec: Spec, stated: Stated, b: Any, limits: Limits, folder: Path | None
+) -> Outcome:
+    """Solve one problem with the rows that the crew holds."""
+    run = Run(crew, spec, stated.n_features, limits, b)
+    saved = None
+    if folder is not None:
+        defines = (spec.number, spec.loss, spec.lam, spec.l1_ratio, spec.fit_intercept)
+        factors = None if spec.factors is None else spec.factors.tolist()
+        run.path = Path(folder) / f"problem-{spec.number}.zerogap"
+        run.identity = f"{stated.digest} {defines!r} {factors!r}"
+        saved = load(run.path, run.identity)
+    try:
+        run.restart(crew.begin(spec, saved.alphas if saved is not None else None))
+        if saved is not None:
+            run.b = saved.b[()]
+        if saved is not None and not saved.alphas:
+            finish.descend(run, saved.w)
+        else:
+            local_epochs(run)
+            if not run.reason and run.smooth:
+                finish.descend(run, run.w)
+            elif not run.reason:
+                finish.gather(run)
+    except KeyboardInterrupt:
+        if run.best is None:
+            raise
+        run.reason = "interrupted"
+    return run.outcome()
