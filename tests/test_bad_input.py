@@ -412,7 +412,7 @@ def test_case_41_labels_are_mapped(names):
 
 def test_cases_23_45_classes_without_weight_too_many_classes(monkeypatch):
     model, y = make("logistic")[0], np.repeat(np.arange(100_000), 2)
-    monkeypatch.setattr("zerogap.estimators.free_memory", lambda: 1e6)
+    monkeypatch.setattr("zerogap.estimators.classifier.free_memory", lambda: 1e6)
     refused(model, np.ones((len(y), 1)), y, match="100000 classes.* GB")
     y = np.where(np.arange(N) % 4 == 0, 7, LABELS)
     assert model.fit(X, y).certificate_.relative_gap <= TOL
@@ -445,5 +445,5 @@ def test_case_53_no_validation_before_fit(loss, name):
     for bad in (type(model)(**{name: "nonsense"}), model.set_params(**{name: "nonsense"})):
         copy = clone(bad)
         assert copy.get_params()[name] == "nonsense"
-        if name not in ("fit_intercept", "warm_start", "verbose", "n_jobs"):  # true is true
+        if name not in ("fit_intercept", "warm_start", "verbose", "n_jobs", "checkpoint"):
             refused(copy, X, y, match=name)

@@ -63,7 +63,7 @@ class Machines:
     def data(self, source, worker):
         return source() if callable(source) else source
 
-    def homes(self, data):
+    def homes(self, data, seconds):
         return [None] * len(data)
 
     def kill(self, worker, replace=True):
@@ -341,6 +341,19 @@ def test_no_worker_ever_is_an_error(monkeypatch):
     monkeypatch.setattr(crews, "_POLL", 0.001)
     with pytest.raises(RuntimeError, match="no workers"):
         fit(Machines(0), chunks(*make()))
+
+
+def test_workers_that_leave_while_rows_are_read_are_an_error(monkeypatch):
+    machines = Machines()
+
+    def homes(data, seconds):
+        machines.states.clear()
+
+    machines.homes = homes
+    monkeypatch.setattr(crews, "_ABSENCE", 0.02)
+    monkeypatch.setattr(crews, "_POLL", 0.001)
+    with pytest.raises(RuntimeError, match="no workers"):
+        fit(machines, chunks(*make()))
 
 
 def test_a_frozen_worker_is_left_alone_until_it_answers():

@@ -41,8 +41,8 @@ class Backend(Protocol):
     def data(self, source: Any, worker: str | None) -> Any:
         """Return what `submit` turns into the rows of a source, read anew on that worker."""
 
-    def homes(self, data: Sequence[Any]) -> list[str | None]:
-        """Wait for rows on their way to the cluster; return the worker that holds each."""
+    def homes(self, data: Sequence[Any], seconds: float) -> list[str | None] | None:
+        """Return the worker that holds each source, None if some are not there after a while."""
 
 
 class DaskBackend:
@@ -104,11 +104,14 @@ class DaskBackend:
         with dask.config.set(_QUIET):
             return self.client.compute(clone(source), workers=[worker])
 
-    def homes(self, data: Sequence[Any]) -> list[str | None]:
+    def homes(self, data: Sequence[Any], seconds: float) -> list[str | None] | None:
         futures = [item for item in data if isinstance(item, Future)]
         if not futures:
             return [None] * len(data)
-        wait(futures)
+        try:
+            wait(futures, timeout=seconds)
+        except TimeoutError:
+            return None
         holders = self.client.who_has(futures)
         return [
             next(iter(sorted(holders.get(item.key, ()))), None) if item in futures else None

@@ -23,6 +23,7 @@ from zerogap.dask.messages import Message, Reply, merge, sent
 from zerogap.dask.work import Spec
 
 _POLL = 0.2  # seconds between two looks at who is alive
+_READING = 5.0  # seconds between two looks while rows come to the cluster
 _ABSENCE = 300.0  # seconds without any worker
 _LEAST_TIMEOUT = 30.0
 _SLOW = 10  # times the median round
@@ -82,7 +83,8 @@ class Crew:
         """Bring the rows into the workers' memory; return what there is to know about them."""
         workers = self._healthy()
         data = [self.backend.data(source, None) for source in self.sources]
-        homes = self.backend.homes(data)
+        while (homes := self.backend.homes(data, _READING)) is None:
+            workers = self._healthy()
         self._divide(homes, workers)
         lost = self._load(dict.fromkeys(range(len(self.groups)), ""), data)
         if lost:

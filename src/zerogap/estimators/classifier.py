@@ -1,0 +1,310 @@
+"""The classifier: labels, one problem per class or one for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, Self, cast
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from zerogap.certified import difference, settled_rows, until_settled
+from zerogap.estimators.model import LinearModel
+from zerogap.estimators.parameters import all_or_nothing, with_shared_parameters
+from zerogap.losses import Logistic, Loss
+from zerogap.memory import free_memory
+from zerogap.multiclass_losses import Softmax
+from zerogap.problem import Problem
+from zerogap.solvers import Result
+from zerogap.store import Store
+from zerogap.validation import (
+    check_number,
+    class_factors,
+    fingerprint,
+    sample_weights,
+)
+
+
+@with_shared_parameters
+class LinearClassifier(ClassifierMixin, LinearModel):
+    """Linear classifier trained to a certified duality gap.
+
+    Minimises 1/S sum_i s_i phi(y_i (x_i.w + b)) + lam/2 |w|^2 for the chosen loss, with weights
+    s_i of sum S, and proves how close the result is to the optimum.  More than two classes are
+    handled jointly by the multiclass losses, and one against the rest by the others.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        "hinge" (support vector machine), "smooth-hinge", "squared-hinge", "logistic",
+        "multiclass-hinge" (Crammer and Singer), "softmax", or an object such as
+        ``zg.SmoothHinge(gamma=0.1)``.
+    SHARED PARAMETERS
+    class_weight : dict or "balanced", optional
+        Weights of the classes, multiplied with the sample weights.
+    n_jobs : int, optional
+        Threads for one-against-rest problems.  The result does not depend on it.
+    stop : "gap" or "labels"
+        When the fit is done: at the gap that `tol` asks for, or when the labels of the rows `X_val`
+        are those of the exact optimum, whatever the gap.
+    settled : float in (0, 1]
+        Share of the labels that must be settled if stop is "labels".
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1 or n_classes, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1 or n_classes,)
+        Intercepts.
+    classes_ : ndarray
+        Class labels.
+    certificate_ : Certificate
+        Primal value, dual value and duality gap; ``parts`` has one certificate per class.
+    history_ : History, or list of History with more than two classes
+        The certificates along the way.
+    dual_coef_ : ndarray of shape (1 or n_classes, n_samples)
+        Dual variables; those of a support vector machine are zero except at its support vectors.
+    n_iter_ : int
+        Epochs run.
+    n_features_in_ : int
+        Number of features.
+    row_ids_ : ndarray of shape (n_samples,)
+        Numbers of the training rows, for `forget`: from 0 on, rows that `update` adds after them.
+    fingerprint_ : str
+        Checksums of the rows, targets and weights of the fit.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+    >>> clf = zg.LinearClassifier(loss="logistic", tol=1e-6, random_state=0).fit(X, y)
+    >>> clf.certificate_.relative_gap <= 1e-6
+    True
+    >>> clf.predict(X[:3])
+    array([...])
+    """
+
+    _task = "classification"
+
+    def __init__(
+        self,
+        loss: str | Loss = "hinge",
+        *,
+        lam: float | None = None,
+        l1_ratio: float = 0.0,
+        fit_intercept: bool = True,
+        class_weight: dict | str | None = None,
+        solver: Any = "auto",
+        tol: float = 1e-3,
+        max_epochs: int = 1000,
+        max_seconds: float | None = None,
+        device: str = "cpu",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callable | None = None,
+        checkpoint: str | None = None,
+        keep_data: bool = False,
+        stop: str = "gap",
+        settled: float = 0.999,
+    ) -> None:
+        self.loss = loss
+        self.lam = lam
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.max_seconds = max_seconds
+        self.device = device
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+        self.checkpoint = checkpoint
+        self.keep_data = keep_data
+        self.stop = stop
+        self.settled = settled
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, X_val: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Store, of shape (n_samples, n_features)
+            Rows.  float32 and float64 values are used without a copy; do not change X meanwhile.
+            The indices of a CSR matrix are copied, so that changing them is no danger.  A Store is
+            loaded if it has no `max_memory` and takes less than a quarter of the free memory; else
+            it is read block by block, by `zerogap.solvers.BlockSDCA`.
+        y : array-like of shape (n_samples,)
+            Class labels; those of a Store are its own.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights; a weight of 2 is exactly a row that occurs twice.  A Store has its own.
+        X_val : array-like or sparse matrix of shape (n_rows, n_features), optional
+            Rows whose labels decide when to stop, if ``stop="labels"``.
+
+        Returns
+        -------
+        self
+            The fitted model.  After Ctrl-C, KeyboardInterrupt is raised and the best certified
+            model so far is in the attributes.
+        """
+        self._check_stop(X, X_val)
+        if isinstance(X, Store):
+            return self._fit_store(X, y, sample_weight)
+        X, y = self._rows(X, y)
+        validation = None if X_val is None else self._rows(X_val)
+        check_classification_targets(y)
+        weights = sample_weights(sample_weight, len(y))
+        self._data = (X, y, weights) if self.keep_data else None
+        classes = np.unique(y[weights > 0])  # rows without weight are as good as absent
+        if len(classes) < 2:
+            raise ValueError(
+                f"a classifier needs at least two classes, but y has only one class, {classes[0]!r}"
+                + (" among rows with positive weight" if len(np.unique(y)) > 1 else "")
+            )
+        codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+        self.fingerprint_ = fingerprint(X, codes, weights)
+        if self.class_weight is not None:
+            weights = weights * class_factors(self.class_weight, classes, codes, weights)[codes]
+        joint = self._loss().task == "multiclass"
+        targets = codes[None, :] if joint else _signs(codes, len(classes), X.shape)
+        return self._conclude(self._solve(X, targets, weights, validation), classes)
+
+    def _check_stop(self, X: Any, X_val: Any) -> None:
+        if self.stop not in ("gap", "labels"):
+            raise ValueError(f"stop must be 'gap' or 'labels', got {self.stop!r}")
+        check_number("settled", self.settled, Real, 0)
+        if not 0 < self.settled <= 1:
+            raise ValueError(f"settled must be a share in (0, 1], got {self.settled!r}")
+        if (self.stop == "labels") != (X_val is not None):
+            raise ValueError("stop='labels' and X_val, the rows to be labelled, go together")
+        if X_val is not None and isinstance(X, Store):
+            raise ValueError("stop='labels' needs rows in memory, not a store")
+
+    def _until(self, problems: int, validation: Any) -> Callable[[Problem], Callable]:
+        if problems > 1:
+            raise ValueError(
+                "stop='labels' needs one model for all classes: use loss='softmax' or "
+                "'multiclass-hinge'"
+            )
+        return lambda problem: until_settled(problem, validation, self.settled, self.callback)
+
+    def _fit_streamed(self, store: Store) -> Self:
+        return self._conclude(self._solve_streamed(store), cast("np.ndarray", store.classes))
+
+    def _conclude(self, results: list[Result], classes: np.ndarray) -> Self:
+        self.classes_ = classes
+        self._publish(results)
+        if self._loss().task == "multiclass":
+            self._unstack()
+        return self._finish()
+
+    def _unstack(self) -> None:
+        """Give the attributes of one joint model the shapes that several binary models have."""
+        W, b, alpha = self.coef_[0], self.intercept_[0], self.dual_coef_[0].T
+        b = np.broadcast_to(b, (len(W),))
+        if len(W) == 2:  # only differences matter
+            W, b, alpha = W[1:] - W[:1], b[1:] - b[:1], alpha[1:]
+        self.coef_, self.intercept_, self.dual_coef_ = W.copy(), b.copy(), alpha.copy()
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores x.w + b: one per row, and per class if there are three or more."""
+        scores = self._scores(X)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the accuracy on rows and labels, or on a Store, its weights not counted."""
+        if not isinstance(X, Store):
+            return super().score(X, y, sample_weight)
+        classes: Any = X.classes
+        right = sum(
+            np.sum(self.predict(part.X) == classes[part.y.astype(np.int64)])
+            for _, part in X.stream()
+        )
+        return float(right / X.n_samples)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row of X, which may be a Store."""
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    def predict_certified(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the class of each row, and whether the exact optimum is proved to agree.
+
+        The optimal weights lie within ``radius`` of `coef_` and the optimal intercept in an
+        interval, both of which follow from the certificate (see `zerogap.regions`); so a row's
+        optimal score is known up to |x| radius and the interval's length.  A row is certified if
+        no score in question changes its class.  A smaller `tol` certifies more rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows,)
+            As `predict` returns them.
+        certified : ndarray of bool of shape (n_rows,)
+            Whether the label is that of the exact optimum.
+
+        Examples
+        --------
+        >>> import zerogap as zg
+        >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+        >>> clf = zg.LinearClassifier(tol=1e-6, random_state=0).fit(X, y)
+        >>> labels, certified = clf.predict_certified(X)
+        >>> bool(certified.mean() > 0.9)
+        True
+        """
+        regions, labels = self._regions(), self.predict(X)
+        joint = self._loss().task == "multiclass"
+        if joint and len(self.classes_) == 2:
+            regions, joint = [difference(regions[0])], False
+        model = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+        return labels, settled_rows(self._rows(X), *model, regions, joint)
+
+    def certified_fraction(self, X: Any) -> float:
+        """Return the share of rows whose label is proved to be that of the exact optimum."""
+        return float(self.predict_certified(X)[1].mean())
+
+    def _has_probabilities(self) -> bool:
+        if self.loss in ("logistic", "softmax") or isinstance(self.loss, Logistic | Softmax):
+            return True
+        raise AttributeError(
+            f"predict_proba needs loss='logistic' or 'softmax', this model has loss={self.loss!r}"
+        )
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class (logistic and softmax losses only).
+
+        With more than two classes and the logistic loss, the one-against-rest probabilities
+        divided by their sum.
+        """
+        scores = self._scores(X)
+        if scores.shape[1] > 1 and self._loss().task == "multiclass":
+            return softmax(scores, axis=1)
+        likely = expit(scores)
+        if likely.shape[1] == 1:
+            return np.hstack([1.0 - likely, likely])
+        total = likely.sum(axis=1, keepdims=True)
+        return np.where(total > 0, likely / np.where(total > 0, total, 1), 1.0 / likely.shape[1])
+
+
+def _signs(codes: np.ndarray, n_classes: int, shape: tuple[int, int]) -> np.ndarray:
+    """Return targets -1 and +1: one row for two classes, one row per class for more."""
+    if n_classes == 2:
+        return np.where(codes == 1, 1.0, -1.0)[None, :]
+    needed = 8.0 * n_classes * (3 * shape[0] + 2 * shape[1])
+    if needed > free_memory():
+        raise ValueError(
+            f"{n_classes} classes against the rest need about {needed / 1e9:.1f} GB, but "
+            f"{free_memory() / 1e9:.1f} GB are free: is y really a column of class labels?"
+        )
+    return np.where(codes == np.arange(n_classes)[:, None], 1.0, -1.0)

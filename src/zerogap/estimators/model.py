@@ -1,0 +1,372 @@
+"""What classifier and regressor share: validation, problems, results."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, Self, cast
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from zerogap import updates
+from zerogap.certificate import Certificate
+from zerogap.checks import as_seed
+from zerogap.estimators.running import Budget, run_all
+from zerogap.loo import LeaveOneOut, leave_one_out_of
+from zerogap.losses import LOSSES, Loss, as_loss
+from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.problem import Problem
+from zerogap.regions import Evidence, Region
+from zerogap.rows import CSRRows, DenseRows, as_rows
+from zerogap.solvers import SDCA, Auto, BlockSDCA, Result, Solver, as_solver, solve
+from zerogap.store import Store
+from zerogap.streamed import Column, StreamedProblem, check_task, load, worth_loading
+from zerogap.validation import (
+    check_number,
+    class_factors,
+    refuse_targets,
+    refuse_type,
+    warn_if_short,
+)
+
+_NO_TARGETS = object()
+
+
+class LinearModel(BaseEstimator):
+    """What classifier and regressor share: parameters checked, problems solved, results kept."""
+
+    _task: str
+    _data: Any = None  # of the fit, if they are kept
+    _rows_left = False  # whether rows have left the dual variables to start from
+
+    def _solve(
+        self, X: DenseRows | CSRRows, targets: np.ndarray, weights: Any, validation: Any = None
+    ) -> list[Result]:
+        """Solve one problem per row of `targets`, in threads if there are several."""
+        self._check_parameters()
+        loss = self._loss()
+        problems = [
+            Problem(X, y, loss, self.lam, weights, self.fit_intercept, self.l1_ratio)
+            for y in targets
+        ]
+        until = None if validation is None else self._until(len(problems), validation)
+        return self._run(problems, as_solver(self.solver), effective_n_jobs(self.n_jobs), until)
+
+    def _solve_streamed(self, store: Store) -> list[Result]:
+        """Solve the problems of a store, one after the other."""
+        self._check_parameters()
+        solver = as_solver(self.solver)
+        if solver not in (Auto(), SDCA(), BlockSDCA()):
+            raise ValueError(
+                f"{solver} cannot read its rows from a store: use solver='auto' or 'sdca', or a "
+                f"store without max_memory that fits into memory"
+            )
+        self.n_features_in_, self.fingerprint_ = store.n_features, store.fingerprint
+        return self._run(self._streamed_problems(store), BlockSDCA(), 1)
+
+    def _streamed_problems(self, store: Store) -> list[StreamedProblem]:
+        """Return one problem per class to be separated, or the only one."""
+        classes: Any = store.classes
+        factors = None
+        if getattr(self, "class_weight", None) is not None:
+            codes, weights = np.arange(len(classes)), cast("np.ndarray", store.class_weights)
+            factors = class_factors(self.class_weight, classes, codes, weights)
+        settings = (self._loss(), self.lam, self.fit_intercept, self.l1_ratio)
+        problem = StreamedProblem(store, *settings, factors)
+        several = problem.loss.task == "classification" and len(classes) > 2
+        return [problem.against(k) for k in range(len(classes))] if several else [problem]
+
+    def _run(
+        self,
+        problems: list[Any],
+        solver: Solver,
+        jobs: int,
+        until: Callable[[Problem], Callable] | None = None,
+    ) -> list[Result]:
+        """Solve problems that differ in their targets only, in so many threads.
+
+        `until` makes the callback that ends the run of a problem, in place of the gap.
+        """
+        starts = self._starts(len(problems), problems[0].shape)
+        if self._rows_left:
+            pairs = zip(problems, starts, strict=True)
+            starts = [updates.start_without(*pair, self.tol) for pair in pairs]
+        seeds = np.random.SeedSequence(as_seed(self.random_state)).generate_state(len(problems))
+        stop = threading.Event()
+        budget = Budget(self.max_seconds, len(problems), jobs)
+        files = [self.checkpoint] * len(problems)
+        if self.checkpoint is not None and len(problems) > 1:
+            files = [f"{self.checkpoint}.{k}" for k in range(len(problems))]
+
+        def run(k: int) -> Result:
+            return solve(
+                problems[k],
+                solver,
+                tol=self.tol if until is None else 0.0,
+                max_epochs=self.max_epochs,
+                max_seconds=budget.share(k),
+                callback=self.callback if until is None else until(problems[k]),
+                record="auto" if until is None else 1.2,
+                warm_start=starts[k],
+                random_state=int(seeds[k]),
+                verbose=self.verbose,
+                checkpoint=files[k],
+                interrupt=stop,
+            )
+
+        single = len(problems) == 1
+        results = [run(0)] if single else run_all(run, len(problems), jobs, stop)
+        self._evidence = [
+            Evidence.of(problem, result.w, result.proof)
+            for problem, result in zip(problems, results, strict=True)
+            if isinstance(problem, Problem) and result.proof is not None
+        ]
+        return results
+
+    def _regions(self) -> list[Region]:
+        check_is_fitted(self, "coef_")
+        if not self._evidence:
+            raise ValueError(
+                "this model does not know how far its predictions are from the optimum's: it was "
+                "trained block by block, or read from an older file"
+            )
+        return [evidence.region for evidence in self._evidence]
+
+    @property
+    def support_(self) -> np.ndarray:
+        """Rows whose dual variables are not zero: without the others the model is the same."""
+        return np.flatnonzero(np.atleast_2d(self.dual_coef_).any(axis=0))
+
+    @property
+    def n_support_(self) -> np.ndarray:
+        """Number of such rows for each row of `dual_coef_`; of two classes, for each class."""
+        duals = np.atleast_2d(self.dual_coef_)
+        if len(getattr(self, "classes_", ())) == 2:  # their signs are those of the classes
+            return np.array([np.sum(duals < 0), np.sum(duals > 0)])
+        return np.count_nonzero(duals, axis=1)
+
+    def leave_one_out(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        tol: float = 1e-3,
+        max_seconds: float | None = None,
+    ) -> LeaveOneOut:
+        """Predict every row of the fit by the optimal model of the other rows, with proofs.
+
+        Most of these models need not be fitted: `zerogap.loo.bounds` has the theorem.  They keep
+        this model's C = 1 / (lam S) and its class weights.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The data of the fit, of two classes or a regression; others are refused.
+        tol : float
+            Relative accuracy of the error of a regression; that of a classifier is exact.
+        max_seconds : float, optional
+            Return bounds of the error after about so many seconds.
+
+        Returns
+        -------
+        LeaveOneOut
+            The error, and for each row bounds of its score and what decided them; a score is
+            positive for the second of the `classes_`.
+
+        Examples
+        --------
+        >>> import zerogap as zg
+        >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+        >>> clf = zg.LinearClassifier("hinge", lam=0.01, random_state=0).fit(X, y)
+        >>> found = clf.leave_one_out(X, y)
+        >>> found.error_low == found.error_high
+        True
+        """
+        check_is_fitted(self, "coef_")
+        return leave_one_out_of(self, X, y, sample_weight, tol, max_seconds)
+
+    def _fit_store(self, store: Store, y: Any, sample_weight: Any) -> Self:
+        """Fit to a store: in memory if it is small, else block by block."""
+        if y is not None or sample_weight is not None:
+            raise ValueError("a store has its own targets and weights: give fit the store alone")
+        check_task(store, self._loss())
+        if worth_loading(store):
+            self.fit(*load(store))
+            self.fingerprint_ = store.fingerprint
+        else:
+            self._fit_streamed(store)
+        self._data = store if self.keep_data else None
+        return self
+
+    def _publish(self, results: list[Result]) -> None:
+        """Set the fitted attributes; warn, or pass Ctrl-C on, if the asked gap was not reached."""
+        single = len(results) == 1
+        self.coef_ = np.array([result.w for result in results])
+        self.intercept_: Any = np.array([result.b for result in results])
+        on_disk = isinstance(results[0].alpha, Column)
+        duals = [np.empty(0) if on_disk else result.alpha for result in results]
+        self.dual_coef_ = np.array(duals)
+        self.row_ids_ = np.arange(self.dual_coef_.shape[1])
+        self.certificate_ = Certificate.combine([result.certificate for result in results])
+        self.history_ = results[0].history if single else [r.history for r in results]
+        self.n_iter_ = max(1, int(np.ceil(self.certificate_.epochs)))
+        warn_if_short(self.certificate_, self.tol)
+
+    def _finish(self) -> Self:
+        if self.certificate_.stop_reason == "interrupted":
+            raise KeyboardInterrupt("fit interrupted; the best certified model so far is kept")
+        return self
+
+    def update(self, X: Any, y: Any, sample_weight: Any = None, *, data: Any = None) -> Self:
+        """Train on further rows, from the dual variables that the model has.
+
+        The result is, to the gap that `tol` allows, the model of a fit to all rows; a certificate
+        of that problem comes with it.  With ``lam=None``, lam becomes 1 / (new sum of weights);
+        ``class_weight="balanced"`` balances anew.
+
+        Parameters
+        ----------
+        X, y : array-like
+            New rows and their targets, of classes that the model knows.
+        sample_weight : array-like, optional
+            Their weights.
+        data : (X, y), (X, y, sample_weight) or Store, optional
+            The training data so far, refused if they are others.  Not needed with
+            ``keep_data=True``.
+
+        Returns
+        -------
+        self
+            The updated model.  After an error or Ctrl-C it is as it was.
+
+        Examples
+        --------
+        >>> import zerogap as zg
+        >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+        >>> clf = zg.LinearClassifier("hinge", keep_data=True, random_state=0).fit(X[:900], y[:900])
+        >>> clf.update(X[900:], y[900:]).certificate_.relative_gap <= 1e-3
+        True
+        >>> clf.dual_coef_.shape
+        (1, 1000)
+        """
+        updates.update(self, X, y, sample_weight, data)
+        return self
+
+    def forget(self, rows: Any, *, data: Any = None) -> Self:
+        """Train on fewer rows, from the dual variables that the model has.
+
+        The dual variables of the forgotten rows leave the weights, and the solver goes on.  The
+        certificate then proves how far the model is from the optimum of the problem without these
+        rows, which owes nothing to them.  It does not prove that other copies of the rows, or
+        parameters chosen with them, are gone: see `zerogap.updates`.  `lam` and `class_weight` as
+        in `update`.
+
+        Parameters
+        ----------
+        rows : int or array-like of int
+            Numbers of the rows in the data of the fit, as in ``row_ids_``; of a Store, in its own
+            order.  The other rows keep their numbers.
+        data : (X, y), (X, y, sample_weight) or Store, optional
+            The training data, with or without rows forgotten earlier, refused if they are others.
+            Not needed with ``keep_data=True``.
+
+        Returns
+        -------
+        self
+            The model without the rows.  After an error or Ctrl-C it is as it was.
+
+        Examples
+        --------
+        >>> import zerogap as zg
+        >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+        >>> clf = zg.LinearClassifier("hinge", random_state=0).fit(X, y)
+        >>> clf.forget([3, 14], data=(X, y)).certificate_.relative_gap <= 1e-3
+        True
+        >>> clf.row_ids_[:5]
+        array([0, 1, 2, 4, 5])
+        """
+        updates.forget(self, rows, data)
+        return self
+
+    def _loss(self) -> Loss:
+        classifies = self._task == "classification"
+        tasks = ("classification", "multiclass") if classifies else ("regression",)
+        names = [n for n, cls in {**LOSSES, **MULTICLASS_LOSSES}.items() if cls.task in tasks]
+        if isinstance(self.loss, str) and self.loss not in names:
+            raise ValueError(
+                f"unknown loss {self.loss!r} for {self._task}: choose {', '.join(names)}"
+            )
+        loss = as_loss(self.loss)
+        if loss.task not in tasks:
+            raise ValueError(f"{loss} is a loss for {loss.task}: choose {', '.join(names)}")
+        return loss
+
+    def _check_parameters(self) -> None:
+        check_number("tol", self.tol, Real, 0)
+        check_number("max_epochs", self.max_epochs, Integral, 1)
+        check_number("l1_ratio", self.l1_ratio, Real, 0)
+        if self.max_seconds is not None:
+            check_number("max_seconds", self.max_seconds, Real, 0)
+        for name in ("fit_intercept", "warm_start", "keep_data"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if self.n_jobs is not None and not isinstance(self.n_jobs, Integral):
+            raise ValueError(f"n_jobs must be an integer or None, got {self.n_jobs!r}")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback must be callable or None, got {self.callback!r}")
+        if self.device != "cpu":
+            raise ValueError(f"device must be 'cpu' in this version, got {self.device!r}")
+
+    def _rows(self, X: Any, y: Any = _NO_TARGETS) -> Any:
+        """Validate X (and y, if this is a fit) by scikit-learn's rules and ours."""
+        refuse_type(X)
+        common: dict[str, Any] = {
+            "accept_sparse": True,
+            "dtype": [np.float64, np.float32],
+            "ensure_all_finite": False,
+        }
+        if y is _NO_TARGETS:
+            return as_rows(validate_data(self, X, reset=False, **common))
+        refuse_targets(y)
+        X, y = validate_data(self, X, y, y_numeric=self._task == "regression", **common)
+        return as_rows(X).with_own_structure(), y
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "coef_")
+        if isinstance(X, Store):
+            return np.vstack([self._scores(part.X) for _, part in X.stream()])
+        return self._rows(X).product(np.atleast_2d(self.coef_)) + self.intercept_
+
+    def _starts(self, count: int, shape: tuple[int, int]) -> list[Any]:
+        """Return where each problem starts: the previous fit, if it is to be used and fits."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return [None] * count
+        if self._loss().task == "multiclass":
+            return [self._joint_start(shape)]
+        coef = np.atleast_2d(self.coef_)
+        if coef.shape != (count, shape[1]):
+            return [None] * count
+        duals = np.atleast_2d(self.dual_coef_)
+        intercepts = np.atleast_1d(self.intercept_)
+        kept = duals.shape == (count, shape[0])
+        return [(coef[k], float(intercepts[k]), duals[k] if kept else None) for k in range(count)]
+
+    def _joint_start(self, shape: tuple[int, int]) -> Any:
+        W, b, alpha = self.coef_, self.intercept_, self.dual_coef_.T
+        if len(W) == 1:  # two classes, of which the difference was kept: the optimum is symmetric
+            W, b = np.vstack([-W, W]) / 2, np.append(-b, b) / 2
+            alpha = np.hstack([-alpha, alpha])
+        same_classes = len(W) == len(self.classes_) and W.shape[1] == shape[1]
+        if not same_classes:
+            return None
+        return W, b, alpha if len(alpha) == shape[0] else None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
