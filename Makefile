@@ -33,7 +33,13 @@ bench-parts: $(VENV)/.dev
 	$(BIN)/python benchmarks/mnist.py
 	$(BIN)/python benchmarks/frank_wolfe.py
 	$(BIN)/python benchmarks/svmlight.py
+	mkdir -p benchmarks/out
 	$(BIN)/python benchmarks/certified.py --out benchmarks/out/certified.png
+	$(BIN)/python benchmarks/path.py
+	$(BIN)/python benchmarks/updates.py
+	$(BIN)/python benchmarks/leave_one_out.py
+	$(BIN)/python benchmarks/out_of_core.py
+	$(BIN)/python benchmarks/cluster.py
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py svmlight --runs 500000

@@ -139,8 +139,26 @@ def test_resumes_bit_for_bit(record, tmp_path):
     ):
         with pytest.raises(ValueError, match="belongs to another run"):
             run(other, checkpoint=path)
-    with pytest.raises(ValueError, match="for which max_memory has no room"):
-        run(on_disk(StreamedProblem(store, "hinge", 0.01)), checkpoint=tmp_path / "other.zg")
+
+
+def test_resumes_from_dual_variables_on_disk(tmp_path):
+    store, path = make_store(tmp_path), tmp_path / "run.zg"
+    problem = on_disk(StreamedProblem(store, "hinge", 0.01, True))
+    settings = {"tol": 0.0, "max_epochs": 7, "record": "epoch", "random_state": 2}
+    saving = {"checkpoint": path, "checkpoint_every": 0}
+    whole = zg.solve(problem, BlockSDCA(), **settings)
+    zg.solve(problem, BlockSDCA(), callback=lambda seen: seen.epoch >= 3, **settings, **saving)
+    columns = sorted(tmp_path.glob("run.zg.column-*"))
+    assert len(columns) == 2  # the dual variables, and the best dual point; old ones are gone
+    rest = zg.solve(problem, BlockSDCA(), **settings, **saving)
+    everything = slice(0, len(whole.alpha))
+    assert np.array_equal(whole.w, rest.w)
+    assert np.array_equal(whole.alpha[everything], rest.alpha[everything])
+    assert np.array_equal(whole.history["gap"], rest.history["gap"])
+    for damaged in tmp_path.glob("run.zg.column-*"):
+        damaged.write_bytes(damaged.read_bytes()[:-1] + b"\1")
+    with pytest.raises(ValueError, match="not a readable checkpoint"):
+        zg.solve(problem, BlockSDCA(), **settings, **saving)
 
 
 def test_a_stopped_run_keeps_what_is_certified(tmp_path):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import glob
+import re
+import secrets
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from zerogap.atomic import locked, replace_file
 from zerogap.container import FileError, read_bytes, short, unpack, write
-from zerogap.problem import Problem
 
 _NEEDED = {"seconds", "cpu_seconds", "updates", "gap"}  # of every row of the history
 
@@ -42,19 +45,57 @@ def save(path: Path, run: str, parts: dict[str, Any], history: list[dict[str, fl
     arrays: dict[str, np.ndarray] = {}
     header: dict[str, Any] = {"kind": "checkpoint", "run": run, "history": history, "parts": {}}
     for part, value in parts.items():
-        scalars = header["parts"][part] = {}
+        scalars: dict[str, Any] = header["parts"].setdefault(part, {})
         for owner, name, key in _places(value):
             item = getattr(owner, name)
             if isinstance(item, np.ndarray):
                 arrays[f"{part}.{key}"] = item
+            elif hasattr(item, "pieces"):
+                scalars[key] = {"column": _save_column(path, item)}
             elif isinstance(item, np.random.Generator):
                 scalars[key] = {"generator": item.bit_generator.state}
             else:
                 scalars[key] = item
     replace_file(path, lambda file: write(file, header, arrays))
+    kept = {value["column"][0] for value in _columns(header)}
+    for other in path.parent.glob(f"{glob.escape(path.name)}.column-*"):
+        if other.name not in kept:
+            other.unlink(missing_ok=True)
 
 
-def load(path: Path, run: str, parts: dict[str, Any], problem: Problem) -> list[dict[str, float]]:
+def _save_column(path: Path, column: Any) -> tuple[str, int]:
+    """Write what a run keeps on disk into a file beside the checkpoint: return name, checksum."""
+    target, checksum = path.with_name(f"{path.name}.column-{secrets.token_hex(4)}"), 0
+
+    def put(file: BinaryIO) -> None:
+        nonlocal checksum
+        for piece in column.pieces():
+            content = piece.astype("<f8").tobytes()
+            checksum = zlib.crc32(content, checksum)
+            file.write(content)
+
+    replace_file(target, put)
+    return target.name, checksum
+
+
+def _columns(header: dict[str, Any]) -> list[dict[str, Any]]:
+    values = (value for part in header["parts"].values() for value in part.values())
+    return [value for value in values if isinstance(value, dict) and "column" in value]
+
+
+def _load_column(path: Path, saved: dict[str, Any], problem: Any) -> Any:
+    """Return a column filled from the file that a checkpoint names."""
+    name, checksum = saved["column"]
+    if not re.fullmatch(re.escape(path.name) + r"\.column-[0-9a-f]{8}", name):
+        raise FileError(f"it names {short(name)}, which is no file of its own")
+    column = problem.column()
+    with open(path.with_name(name), "rb") as file:
+        if column.fill(file) != checksum or file.read(1):
+            raise FileError(f"{name} is damaged")
+    return column
+
+
+def load(path: Path, run: str, parts: dict[str, Any], problem: Any) -> list[dict[str, float]]:
     """Fill the dataclasses of `parts` from a checkpoint of the same run; return its history."""
     try:
         header, arrays = unpack(read_bytes(path))
@@ -66,7 +107,7 @@ def load(path: Path, run: str, parts: dict[str, Any], problem: Problem) -> list[
                 f"seed differ.  Delete it to start anew, or choose another path"
             )
         for part, value in parts.items():
-            _restore(value, header["parts"][part], arrays, part, problem)
+            _restore(value, header["parts"][part], arrays, part, problem, path)
         history = header["history"]
         if not history or not all(row.keys() >= _NEEDED for row in history):
             raise FileError("its history is not complete")
@@ -82,20 +123,23 @@ def _restore(
     scalars: dict[str, Any],
     arrays: dict[str, np.ndarray],
     part: str,
-    problem: Problem,
+    problem: Any,
+    path: Path,
 ) -> None:
     for owner, name, key in _places(value):
         fresh = getattr(owner, name)
         if (array := arrays.get(f"{part}.{key}")) is not None:
             _check_array(key, array, fresh, problem)
             setattr(owner, name, array)
+        elif isinstance(saved := scalars.get(key), dict) and "column" in saved:
+            setattr(owner, name, _load_column(path, saved, problem))
         elif isinstance(fresh, np.random.Generator):
             fresh.bit_generator.state = scalars[key]["generator"]
         else:
             setattr(owner, name, scalars[key])
 
 
-def _check_array(name: str, array: np.ndarray, fresh: Any, problem: Problem) -> None:
+def _check_array(name: str, array: np.ndarray, fresh: Any, problem: Any) -> None:
     """Refuse arrays of another type or shape than the run's own, NaN, and rows that do not exist.
 
     Arrays that begin empty may have any shape.

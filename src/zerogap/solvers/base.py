@@ -118,11 +118,6 @@ def solve(
     if streamed is not isinstance(solver, BlockSDCA):
         right = "a store: use BlockSDCA" if streamed else "memory: use SDCA or another solver"
         raise ValueError(f"{type(solver).__name__} cannot take rows in {right}")
-    if checkpoint is not None and isinstance(problem, StreamedProblem) and not problem.in_memory:
-        raise ValueError(
-            "a checkpoint holds the dual variables, for which max_memory has no room: raise it, or "
-            "leave the checkpoint out"
-        )
     solver._check(cast("Problem", problem))
     run = _Run(problem, solver, tol, as_seed(random_state), dict(metrics or {}))
     limits = _Limits(max_epochs, max_examples, max_seconds, interrupt or threading.Event())

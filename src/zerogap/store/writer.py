@@ -35,7 +35,7 @@ from zerogap.store.runs import Runs
 from zerogap.store.sizes import format_size, parse_size, resident_memory
 from zerogap.store.sources import Options, Parts, Source
 
-_LARGEST_BLOCK = 8_000_000  # several are in memory at a time
+_LARGEST_BLOCK = 4_000_000  # several are in memory at a time
 _LARGEST_RUN = 1 << 30
 _LARGEST_PIECE = 64_000_000  # memory that readers of files take for a piece
 _LEAST_MEMORY, _MOST_MEMORY = 96_000_000, 1 << 34  # on top of what the process has taken before
@@ -72,7 +72,7 @@ def write_store(
         Type of the values; by default float32 if that is exact for all of them.
     max_memory : int or str, optional
         What the process may take, besides the parts themselves: bytes, or text like "2GB".  By
-        default a quarter of the free memory.  Blocks take at most a 32nd of it, and 8 MB.
+        default a quarter of the free memory.  Blocks take at most a 32nd of it, and 4 MB.
     random_state : int
         Seed of the order.
     force : bool

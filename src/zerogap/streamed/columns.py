@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 import tempfile
 import weakref
-from typing import Any
+import zlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 import numpy as np
+
+_PIECE = 1 << 17  # rows
 
 
 class Column:
@@ -22,6 +26,24 @@ class Column:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115
         weakref.finalize(self, self._file.close)
         self._file.truncate(shape[0] * self._width)
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """Yield all numbers, some after others."""
+        for start in range(0, len(self), _PIECE):
+            yield self[start : min(start + _PIECE, len(self))]
+
+    def fill(self, file: BinaryIO) -> int:
+        """Take all numbers from a file; return their checksum."""
+        checksum = 0
+        for start in range(0, len(self), _PIECE):
+            stop = min(start + _PIECE, len(self))
+            content = file.read((stop - start) * self._width)
+            values = np.frombuffer(content).reshape(-1, *self.shape[1:])
+            if not np.isfinite(values).all():
+                raise ValueError("there are values that are no numbers")
+            self[start:stop] = values
+            checksum = zlib.crc32(content, checksum)
+        return checksum
 
     def __len__(self) -> int:
         return self.shape[0]
