@@ -129,7 +129,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     X, y = make()
-    problems = {loss: zg.Problem(X, y, loss, LAM, None, True) for loss in LOSSES}
+    losses = LOSSES[: options.fits]
+    problems = {loss: zg.Problem(X, y, loss, LAM, None, True) for loss in losses}
     best = {
         loss: zg.solve(problem, zg.Auto(), tol=1e-8, random_state=0).certificate
         for loss, problem in problems.items()
@@ -150,7 +151,7 @@ def main() -> int:
         parts = [dask.delayed(read)(folder, k) for k in range(CHUNKS)]
         client.wait_for_workers(options.workers, timeout=LONGEST)
         while fits < options.fits or killer.kills < options.kills:
-            loss, fits, before = LOSSES[fits % len(LOSSES)], fits + 1, killer.kills
+            loss, fits, before = losses[fits % len(losses)], fits + 1, killer.kills
             killer.left, began = -(-options.kills // options.fits), time.monotonic()
             clf = LinearClassifier(
                 loss,

@@ -146,7 +146,7 @@ class MulticlassProblem(Problem):
         """Return what each row adds to the gap; with W = W(alpha) their sum is the whole gap."""
         W, alpha = self._vector(w), self.feasible(self._dual_vector(alpha))
         gaps = np.empty(self.shape[0])
-        _row_gaps(self.loss, self.y, self.share, self._votes(alpha), self.scores(W) + b, gaps)
+        set_row_gaps(self.loss, self.y, self.share, self._votes(alpha), self.scores(W) + b, gaps)
         return gaps
 
     def weights(self, alpha: Any) -> np.ndarray:
@@ -284,6 +284,6 @@ def _excess(loss, y, share, p, z):
 
 
 @kernel
-def _row_gaps(loss, y, share, p, z, gaps):
+def set_row_gaps(loss, y, share, p, z, gaps):
     for i in range(len(y)):
         gaps[i] = share[i] * loss.vector_excess(p[i], z[i], y[i])

@@ -339,7 +339,7 @@ class Crew:
             if fine := [worker for worker in alive if worker not in self.suspects] or alive:
                 return fine
             if time.monotonic() > until:
-                raise RuntimeError(f"the cluster has had no workers for {_ABSENCE:.0f} s")
+                raise RuntimeError(f"there were no workers for {_ABSENCE:.0f} s: see their logs")
             time.sleep(_POLL)
 
     def _timeout(self) -> float:

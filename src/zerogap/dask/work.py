@@ -22,11 +22,11 @@ from zerogap.dask.feasible import balance, balanced
 from zerogap.dask.messages import Message, Reply
 from zerogap.losses import Loss
 from zerogap.multiclass import MulticlassProblem
-from zerogap.multiclass import _row_gaps as _joint_row_gaps
+from zerogap.multiclass import set_row_gaps as _joint_row_gaps
 from zerogap.penalties import L2
 from zerogap.problem import Problem
-from zerogap.solvers.hessian import _add_squares
-from zerogap.solvers.sdca import _block_steps, _sdca_steps
+from zerogap.solvers.hessian import sum_squares
+from zerogap.solvers.sdca import block_steps, sdca_steps
 
 _EMPTY = np.empty(0)
 
@@ -244,9 +244,9 @@ def _local_epoch(
         rest = (bias, spec.rho, np.empty((0, *alpha.shape[1:])), 0, False)
         if isinstance(part, MulticlassProblem):
             w = u if isinstance(part.penalty, L2) else part.to_weights(u)
-            _block_steps(*common, w, *rest)
+            block_steps(*common, w, *rest)
         else:
-            _sdca_steps(*common, *rest)
+            sdca_steps(*common, *rest)
         new[k] = alpha - old[k]
         reply.undecided += int(part.rows.nbytes * moved.mean())
     reply.u = some.by_class(u) - message.u
@@ -275,7 +275,7 @@ def _undecided(
     if isinstance(part, MulticlassProblem):
         _joint_row_gaps(part.loss, part.y, part.share, part._votes(alpha), z + b, gaps)
     else:
-        _row_gaps(part.loss, part.y, part.share, alpha, z, b, gaps)
+        set_row_gaps(part.loss, part.y, part.share, alpha, z, b, gaps)
     gaps[known] = 0.0
     places = np.flatnonzero(gaps > 0.0)
     rows = part.rows.take(places) if len(places) else None
@@ -286,11 +286,11 @@ def _squares(part: Problem) -> np.ndarray:
     """Return the sum of share_i x_ij^2 for each feature."""
     out = np.zeros(part.shape[1])
     for block in part.rows.blocks():
-        _add_squares(part.rows, part.share, out, *block)
+        sum_squares(part.rows, part.share, out, *block)
     return out
 
 
 @kernel
-def _row_gaps(loss, y, share, alpha, z, b, gaps):
+def set_row_gaps(loss, y, share, alpha, z, b, gaps):
     for i in range(len(z)):
         gaps[i] = share[i] * loss.excess(alpha[i], z[i] + b, y[i])

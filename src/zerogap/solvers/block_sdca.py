@@ -16,7 +16,7 @@ from zerogap.multiclass import MulticlassProblem
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.protocol import Answer, Solver, State
-from zerogap.solvers.sdca import _block_steps, _sdca_steps
+from zerogap.solvers.sdca import block_steps, sdca_steps
 
 _IDLE = 3  # visits without a change after which a block is left alone until the next certificate
 _EMPTY = np.empty(0)
@@ -148,9 +148,9 @@ class BlockSDCA(Solver):
         bias = (state.bias, state.rho)
         if isinstance(part, MulticlassProblem):
             w = state.u if isinstance(part.penalty, L2) else part.to_weights(state.u)
-            _block_steps(*common, w, *bias, np.empty((0, part.n_classes)), 0, False)
+            block_steps(*common, w, *bias, np.empty((0, part.n_classes)), 0, False)
         else:
-            _sdca_steps(*common, *bias, _EMPTY, 0, False)
+            sdca_steps(*common, *bias, _EMPTY, 0, False)
         return bool(moved.any())
 
     def _put_down(self, problem: Any, state: BlockState) -> None:

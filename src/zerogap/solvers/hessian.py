@@ -35,7 +35,7 @@ def _add_products(rows, h, v, offset, identity, out, start, stop):
 
 
 @kernel
-def _add_squares(rows, h, out, start, stop):
+def sum_squares(rows, h, out, start, stop):
     """out_j += sum_i h_i x_ij^2"""
     for i in range(start, stop):
         rows.add_squares(out, i, h[i])
@@ -158,7 +158,7 @@ class Hessian:
         d = self.problem.shape[1]
         diagonal = np.full(d + self.intercept, self.problem.lam)
         for block in self.rows.blocks():
-            _add_squares(self.rows, self.h, diagonal[:d], *block)
+            sum_squares(self.rows, self.h, diagonal[:d], *block)
         if self.intercept:
             diagonal[d] = self.h.sum() + self.least
         return lambda v: v / diagonal

@@ -30,7 +30,7 @@ _EMPTY = np.empty(0)
 
 
 @kernel
-def _sdca_steps(problem, rows, slots, order, moved, alpha, u, bias, rho, trace, age, weighted):
+def sdca_steps(problem, rows, slots, order, moved, alpha, u, bias, rho, trace, age, weighted):
     """Maximise the dual over alpha_i alone, exactly, for each i in `order` (Procedure SDCA).
 
     Keeps u = u(alpha) and bias = (b, mean(alpha)) with b = centre + rho mean(alpha).  The rows may
@@ -68,8 +68,8 @@ def _sdca_steps(problem, rows, slots, order, moved, alpha, u, bias, rho, trace, 
 
 
 @kernel
-def _block_steps(problem, rows, slots, order, moved, alpha, u, w, bias, rho, trace, age, weighted):
-    """Maximise the dual over the vector alpha_i alone for each i in `order`, as `_sdca_steps`.
+def block_steps(problem, rows, slots, order, moved, alpha, u, w, bias, rho, trace, age, weighted):
+    """Maximise the dual over the vector alpha_i alone for each i in `order`, as `sdca_steps`.
 
     u and w = to_primal(u), which are one array for L2, list the classes of feature after feature.
     """
@@ -289,13 +289,13 @@ class SDCA(Solver):
             rows, slots = state.near, state.chosen[span]
         if isinstance(problem, MulticlassProblem):
             w = state.u if isinstance(problem.penalty, L2) else problem.to_weights(state.u)
-            _block_steps(problem, rows, slots, order, moved, *arrays, w, *bias, *averages)
+            block_steps(problem, rows, slots, order, moved, *arrays, w, *bias, *averages)
             return
         first = self.start == "sgd" and updates < problem.shape[0]
         if first:
             state.mass = _modified_sgd(problem, order, *arrays, *bias, state.mass, *averages)
         if not first or not count:  # both are compiled before the clock starts
-            _sdca_steps(problem, rows, slots, order, moved, *arrays, *bias, *averages)
+            sdca_steps(problem, rows, slots, order, moved, *arrays, *bias, *averages)
 
     def _begin_pass(self, n: int, state: SDCAState) -> None:
         """Choose the places to visit next: all, or those that moved when they were visited last.
