@@ -285,5 +285,6 @@ def _excess(loss, y, share, p, z):
 
 @kernel
 def set_row_gaps(loss, y, share, p, z, gaps):
+    """Fill gaps with what each row adds to the gap"""
     for i in range(len(y)):
         gaps[i] = share[i] * loss.vector_excess(p[i], z[i], y[i])

@@ -22,7 +22,7 @@ from zerogap.dask.feasible import balance, balanced
 from zerogap.dask.messages import Message, Reply
 from zerogap.losses import Loss
 from zerogap.multiclass import MulticlassProblem
-from zerogap.multiclass import set_row_gaps as _joint_row_gaps
+from zerogap.multiclass import set_row_gaps
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.hessian import sum_squares
@@ -273,9 +273,9 @@ def _undecided(
     """Return the rows, but for those known, whose dual variables are not at their best."""
     gaps = np.empty(len(alpha))
     if isinstance(part, MulticlassProblem):
-        _joint_row_gaps(part.loss, part.y, part.share, part._votes(alpha), z + b, gaps)
+        set_row_gaps(part.loss, part.y, part.share, part._votes(alpha), z + b, gaps)
     else:
-        set_row_gaps(part.loss, part.y, part.share, alpha, z, b, gaps)
+        _set_row_gaps(part.loss, part.y, part.share, alpha, z, b, gaps)
     gaps[known] = 0.0
     places = np.flatnonzero(gaps > 0.0)
     rows = part.rows.take(places) if len(places) else None
@@ -291,6 +291,6 @@ def _squares(part: Problem) -> np.ndarray:
 
 
 @kernel
-def set_row_gaps(loss, y, share, alpha, z, b, gaps):
+def _set_row_gaps(loss, y, share, alpha, z, b, gaps):
     for i in range(len(z)):
         gaps[i] = share[i] * loss.excess(alpha[i], z[i] + b, y[i])
