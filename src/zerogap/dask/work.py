@@ -21,8 +21,7 @@ from zerogap.dask.chunks import Data, Summary, read
 from zerogap.dask.feasible import balance, balanced
 from zerogap.dask.messages import Message, Reply
 from zerogap.losses import Loss
-from zerogap.multiclass import MulticlassProblem
-from zerogap.multiclass import set_row_gaps
+from zerogap.multiclass import MulticlassProblem, set_row_gaps
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.hessian import sum_squares
