@@ -212,7 +212,8 @@ def model() -> Target:
 
     def seal(content: bytes) -> bytes:
         body = content[16:-4]
-        length = struct.pack("<I", body.rfind(b"}") + 1)
+        end = body.rfind(b"]]}") + 3  # of the header: a single brace may be part of an array
+        length = struct.pack("<I", end)
         content = content[:12] + length + body
         return content + struct.pack("<I", zlib.crc32(content))
 

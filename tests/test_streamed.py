@@ -252,7 +252,7 @@ def test_a_regressor_of_a_store_is_that_of_its_rows(tmp_path):
     with pytest.raises(ValueError, match=r"Newton\(\) cannot read its rows from a store"):
         zg.LinearRegressor(solver="newton").fit(store)
     with pytest.raises(
-        ValueError, match=r"max_memory=1 MB is not enough .* give at least [0-9]+ MB"
+        ValueError, match=r"max_memory=1 MB is not enough .* give at least [0-9.]+ [MG]B"
     ):
         zg.LinearRegressor().fit(Store(store.path, max_memory="1MB"))
 

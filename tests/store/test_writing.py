@@ -234,7 +234,7 @@ def test_progress_tells_how_far_it_is(tmp_path, monkeypatch):
 def test_too_little_memory_is_refused_with_numbers(tmp_path):
     with pytest.raises(
         ValueError,
-        match=r"max_memory=1 MB is too little: the process takes \d+ MB already, give at least",
+        match=r"1 MB is too little: the process takes [0-9.]+ [MG]B already, give at least",
     ):
         write_store(tmp_path / "s", [(X, Y)], max_memory="1MB")
     assert not (tmp_path / "s").exists()
