@@ -212,3 +212,12 @@ def test_estimators_refuse_other_data():
     joint = zg.LinearClassifier("softmax", lam=0.1, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="binary loss"):
         joint.leave_one_out(X, y)
+
+
+def test_kept_data_need_not_be_given():
+    X, y, _ = zg.datasets.make_simulated(n_samples=80, random_state=0)
+    kept = zg.LinearClassifier("hinge", lam=0.1, keep_data=True, random_state=0).fit(X, y)
+    given = zg.LinearClassifier("hinge", lam=0.1, random_state=0).fit(X, y)
+    assert kept.leave_one_out().error == given.leave_one_out(X, y).error
+    with pytest.raises(ValueError, match="give X and y, or keep_data"):
+        given.leave_one_out()

@@ -151,8 +151,8 @@ class LinearModel(BaseEstimator):
 
     def leave_one_out(
         self,
-        X: Any,
-        y: Any,
+        X: Any = None,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         tol: float = 1e-3,
@@ -166,7 +166,8 @@ class LinearModel(BaseEstimator):
         Parameters
         ----------
         X, y, sample_weight
-            The data of the fit, of two classes or a regression; others are refused.
+            The data of the fit, of two classes or a regression; others are refused.  Not needed
+            with ``keep_data=True``.
         tol : float
             Relative accuracy of the error of a regression; that of a classifier is exact.
         max_seconds : float, optional
@@ -188,6 +189,10 @@ class LinearModel(BaseEstimator):
         True
         """
         check_is_fitted(self, "coef_")
+        if X is None and isinstance(self._data, tuple):
+            X, y, sample_weight = self._data
+        if X is None or y is None:
+            raise ValueError("leave-one-out needs the data of the fit: give X and y, or keep_data")
         return leave_one_out_of(self, X, y, sample_weight, tol, max_seconds)
 
     def _fit_store(self, store: Store, y: Any, sample_weight: Any) -> Self:

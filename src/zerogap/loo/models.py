@@ -8,6 +8,7 @@ import numpy as np
 
 from zerogap.loo.search import LeaveOneOut, leave_one_out
 from zerogap.problem import Problem
+from zerogap.rows import CSRRows, DenseRows
 from zerogap.validation import class_factors, fingerprint, sample_weights
 
 
@@ -15,7 +16,8 @@ def leave_one_out_of(
     model: Any, X: Any, y: Any, sample_weight: Any, tol: float, max_seconds: float | None
 ) -> LeaveOneOut:
     """Leave out every row of the data of a fit; refuse other data."""
-    rows, y = model._rows(X), np.asarray(y)
+    rows = X if isinstance(X, DenseRows | CSRRows) else model._rows(X)
+    y = np.asarray(y)
     weights = sample_weights(sample_weight, len(y))
     classes = getattr(model, "classes_", None)
     if classes is None:
