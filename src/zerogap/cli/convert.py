@@ -10,7 +10,15 @@ from typing import Annotated, Any, Self
 import typer
 
 from zerogap.cli.choices import FormatOption, JsonOption, TargetOption
-from zerogap.cli.output import INTERRUPTED, as_json, failures, note, print_table, stop
+from zerogap.cli.output import (
+    INTERRUPTED,
+    as_json,
+    failures,
+    note,
+    print_table,
+    start_bar,
+    stop,
+)
 
 _PAUSE = 10.0  # seconds between plain lines
 _SHOWN = 5  # classes
@@ -165,17 +173,7 @@ class Board:
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn
-
-            self.bar = Progress(
-                BarColumn(bar_width=30),
-                TextColumn("{task.description}", markup=False),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            self.task = self.bar.add_task("starting", total=None)
-            self.bar.start()
+            self.bar, self.task = start_bar()
         return self
 
     def __exit__(self, *error: object) -> None:

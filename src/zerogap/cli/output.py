@@ -165,3 +165,20 @@ def progress(tol: float) -> Iterator[Callable[[Any], None]]:
 
     with bar:
         yield show
+
+
+def start_bar(auto_refresh: bool = True) -> tuple[Any, Any]:
+    """Return a progress bar on standard error, which has begun, and its task."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    bar = Progress(
+        BarColumn(bar_width=30),
+        TextColumn("{task.description}", markup=False),
+        console=Console(stderr=True),
+        auto_refresh=auto_refresh,
+        transient=True,
+    )
+    task = bar.add_task("starting", total=None)
+    bar.start()
+    return bar, task

@@ -4,6 +4,8 @@ import sys
 import time
 from typing import Any, Self
 
+from zerogap.cli.output import start_bar
+
 _PAUSE = 10.0  # seconds between plain lines
 
 
@@ -18,18 +20,8 @@ class TallyBoard:
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn
-
-            self.bar = Progress(
-                BarColumn(bar_width=30),
-                TextColumn("{task.description}", markup=False),
-                console=Console(stderr=True),
-                auto_refresh=False,  # nothing happens in the background while a run is timed
-                transient=True,
-            )
-            self.task = self.bar.add_task("starting", total=None)
-            self.bar.start()
+            # nothing happens in the background while a run is timed
+            self.bar, self.task = start_bar(auto_refresh=False)
         return self
 
     def __exit__(self, *error: object) -> None:
