@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types bench bench-quick bench-parts fuzz chaos prove clean
+.PHONY: demo test test-gpu lint types bench bench-quick bench-parts bench-gpu fuzz chaos prove clean
 
 demo: $(VENV)/.demo
 	$(BIN)/zerogap compare --out demo
@@ -41,6 +41,13 @@ bench-parts: $(VENV)/.dev
 	$(BIN)/python benchmarks/out_of_core.py
 	$(BIN)/python benchmarks/cluster.py
 
+# On a machine with an NVIDIA GPU.
+test-gpu: $(VENV)/.gpu
+	$(BIN)/python -m pytest -m gpu tests/test_gpu.py
+
+bench-gpu: $(VENV)/.gpu
+	$(BIN)/python benchmarks/gpu.py
+
 fuzz: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py svmlight --runs 500000
 	$(BIN)/python benchmarks/fuzz.py model --runs 500000
@@ -67,6 +74,10 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+$(VENV)/.gpu: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .[gpu] --group test
 	touch $@
 
 $(VENV)/.bench: pyproject.toml | $(BIN)/python

@@ -147,7 +147,7 @@ def test_unwritable_cache_still_fits(tmp_path):
 
 
 def test_read_only_input_compiles_nothing_new():
-    from zerogap.problem import _add_rows
+    from zerogap.rows import _add_rows
 
     problem = make_problem("hinge")
     problem.weights(np.ones(40))

@@ -49,6 +49,21 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return njit(nogil=True, **_OPTIONS)(function)
 
 
+def rowwise(sums: int) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a loop over the rows from `start` to `stop`, its last two parameters.
+
+    It returns as many sums over rows as told.  A processor runs it block by block; on a GPU each
+    thread has one row (`zerogap.cuda.kernels.launch`), so rows must not depend on each other.
+    """
+
+    def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+        loop = kernel(function)
+        loop.sums = sums  # type: ignore[attr-defined]
+        return loop
+
+    return compiled
+
+
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let kernels call a function; its sums are taken in order, as it is written."""
     options = {**_OPTIONS, "fastmath": {"contract"}, "forceinline": True}

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from zerogap._jit import kernel
+from zerogap._jit import kernel, rowwise
 from zerogap.certificate import Certificate
 from zerogap.penalties import L2
-from zerogap.problem import Problem, Proof, penalty_conjugate, penalty_cost
+from zerogap.problem import Problem, Proof, _penalty_conjugate
 from zerogap.rows import CLASSES
 
 _IDENTITY = L2()
@@ -45,7 +45,7 @@ class MulticlassProblem(Problem):
 
     def first_intercept(self) -> np.ndarray:
         """Return the intercept to start from: log-frequencies suit the softmax, and do no harm."""
-        counts = np.bincount(self.y, self.share, minlength=self.n_classes)
+        counts = self.share @ (self.y[:, None] == self.xp.arange(self.n_classes))
         return np.log(np.maximum(counts, 1e-3 / len(self.y)))
 
     def primal(self, w: Any, b: Any = 0.0) -> float:
@@ -71,8 +71,9 @@ class MulticlassProblem(Problem):
         unbalanced = self.fit_intercept and np.abs(self.share @ alpha).max() > 1e-12
         if outside or unbalanced:
             return -math.inf
-        conjugate = _conjugates(self.loss, self.y, self.share, p)
-        return -conjugate - self.lam * penalty_conjugate(self.penalty, self.dual_sum(alpha).ravel())
+        conjugate = self.over_rows(_conjugates, self.loss, self.y, self.share, p)
+        u = self.dual_sum(alpha).ravel()
+        return -conjugate - self.lam * self.over_features(_penalty_conjugate, self.penalty, u)
 
     def certificate(self, w: Any, b: Any = 0.0, alpha: Any = None) -> Certificate:
         """Return the certificate of the model (W, b), as `Problem.certificate` does."""
@@ -90,7 +91,9 @@ class MulticlassProblem(Problem):
         points = [] if alpha is None else [self.feasible(alpha)]
         if alpha is None or not trust:
             points.append(self.dual_point(z, b))
-            points.append(np.zeros(self.dual_shape))  # far from the optimum nothing may be better
+            points.append(
+                self.xp.zeros(self.dual_shape)
+            )  # far from the optimum nothing may be better
         proofs = [Proof(b, point, *self._primal_and_gap(w, b, z, point), z) for point in points]
         return min(proofs, key=lambda proof: proof.gap)
 
@@ -104,15 +107,13 @@ class MulticlassProblem(Problem):
             _scores(self.rows, listed, z, padded, *block)
         return z
 
-    def value_at(self, z: np.ndarray, w: np.ndarray) -> float:
-        """Return the objective of a model with weights W and scores z, the intercept included."""
-        loss = mean_value(self.loss, self.y, self.share, z)
-        return loss + self.lam * penalty_cost(self.penalty, w.ravel())
+    def mean_loss(self, z: np.ndarray) -> float:
+        return self.over_rows(_values, self.loss, self.y, self.share, z)
 
     def dual_from_scores(self, z: np.ndarray) -> np.ndarray:
         """Return a_i = -phi'(z_i) for all rows."""
         p = np.empty_like(z)
-        all_votes(self.loss, self.y, z, p)
+        self.over_rows(_set_votes, self.loss, self.y, z, p)
         return self._votes(p)
 
     def dual_point(self, z: np.ndarray, b: Any = 0.0) -> np.ndarray:
@@ -128,13 +129,12 @@ class MulticlassProblem(Problem):
         balancing a matrix by a diagonal similarity finds (Osborne, 1960).
         """
         p = self._votes(alpha)
-        _normalise(p)
+        self.over_rows(_normalise, p)
         if self.fit_intercept:
-            own = self.y[:, None] == np.arange(self.n_classes)
+            own = self.y[:, None] == self.xp.arange(self.n_classes)
             others = np.where(own, 0.0, p)
-            flow = np.zeros((self.n_classes, self.n_classes))
-            np.add.at(flow, self.y, self.share[:, None] * others)
-            others *= balancing_factors(flow)[self.y]
+            flow = own.T.astype(np.float64) @ (self.share[:, None] * others)
+            others *= self.xp.asarray(balancing_factors(self.host(flow)))[self.y]
             p = np.where(own, 1.0 - others.sum(axis=1, keepdims=True), others)
         alpha = self._votes(p)
         if self.fit_intercept:  # what rounding and a matrix that cannot be balanced leave over
@@ -145,8 +145,9 @@ class MulticlassProblem(Problem):
     def row_gaps(self, w: Any, b: Any, alpha: Any) -> np.ndarray:
         """Return what each row adds to the gap; with W = W(alpha) their sum is the whole gap."""
         W, alpha = self._vector(w), self.feasible(self._dual_vector(alpha))
-        gaps = np.empty(self.shape[0])
-        set_row_gaps(self.loss, self.y, self.share, self._votes(alpha), self.scores(W) + b, gaps)
+        gaps = self.xp.empty(self.shape[0])
+        data = (self.loss, self.y, self.share, self._votes(alpha), self.scores(W) + b)
+        self.over_rows(set_row_gaps, *data, gaps)
         return gaps
 
     def weights(self, alpha: Any) -> np.ndarray:
@@ -182,12 +183,12 @@ class MulticlassProblem(Problem):
     def _votes(self, alpha: np.ndarray) -> np.ndarray:
         """Return e_y - alpha: votes for dual variables, and dual variables for votes."""
         p = -alpha
-        p[np.arange(len(p)), self.y] += 1.0
+        p[self.xp.arange(len(p)), self.y] += 1.0
         return p
 
     def row_terms(self, z: np.ndarray, b: Any, alpha: np.ndarray) -> tuple[float, float]:
         """Return what the rows add to P and to the gap."""
-        return _excess(self.loss, self.y, self.share, self._votes(alpha), z + b)
+        return self.over_rows(_excess, self.loss, self.y, self.share, self._votes(alpha), z + b)
 
     def _vector(self, w: Any) -> np.ndarray:
         return self._matrix(w, (self.n_classes, self.shape[1]), "w")
@@ -236,10 +237,10 @@ def _add_rows(rows, c, u, padded, identity, start, stop):
             rows.add_outer(u, u, i, padded, identity)
 
 
-@kernel
-def _normalise(p):
-    """Move all rows of p into the simplex, as those that left it by rounding alone need"""
-    for i in range(len(p)):
+@rowwise(sums=0)
+def _normalise(p, start, stop):
+    """Move rows of p into the simplex, as those that left it by rounding alone need"""
+    for i in range(start, stop):
         total = 0.0
         for k in range(p.shape[1]):
             p[i, k] = max(p[i, k], 0.0)
@@ -248,43 +249,44 @@ def _normalise(p):
             p[i, k] /= total
 
 
-@kernel
-def mean_value(loss, y, share, z):
+@rowwise(sums=1)
+def _values(loss, y, share, z, start, stop):
     """sum_i share_i phi(z_i)"""
     total = 0.0
-    for i in range(len(y)):
+    for i in range(start, stop):
         total += share[i] * loss.vector_value(z[i], y[i])
     return total
 
 
-@kernel
-def _conjugates(loss, y, share, p):
+@rowwise(sums=1)
+def _conjugates(loss, y, share, p, start, stop):
     total = 0.0
-    for i in range(len(y)):
+    for i in range(start, stop):
         total += share[i] * loss.vector_conjugate(p[i], y[i])
     return total
 
 
-@kernel
-def all_votes(loss, y, z, p):
-    """Fill p with the votes of all rows with scores z: p - e_y is the (sub-)gradient"""
-    for i in range(len(y)):
+@rowwise(sums=0)
+def _set_votes(loss, y, z, p, start, stop):
+    for i in range(start, stop):
         loss.votes(z[i], y[i], p[i])
 
 
-@kernel
-def _excess(loss, y, share, p, z):
+@rowwise(sums=2)
+def _excess(loss, y, share, p, z, start, stop):
     value, excess = 0.0, 0.0
-    for i in range(len(y)):
+    for i in range(start, stop):
         if share[i] > 0.0:
             value += share[i] * loss.vector_value(z[i], y[i])
+            for k in range(z.shape[1]):
+                value += 0.0 * z[i, k]  # which must be finite
             term = loss.vector_excess(p[i], z[i], y[i])
             excess += share[i] * term if not term < 0.0 else 0.0
     return value, excess
 
 
-@kernel
-def set_row_gaps(loss, y, share, p, z, gaps):
+@rowwise(sums=0)
+def set_row_gaps(loss, y, share, p, z, gaps, start, stop):
     """Fill gaps with what each row adds to the gap"""
-    for i in range(len(y)):
+    for i in range(start, stop):
         gaps[i] = share[i] * loss.vector_excess(p[i], z[i], y[i])

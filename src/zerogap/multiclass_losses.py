@@ -119,15 +119,22 @@ class Softmax(MulticlassLoss):
 
     smoothness = 0.5
 
+    def largest(self, z):
+        """max_k z_k"""
+        top = z[0]
+        for k in range(1, len(z)):
+            top = max(top, z[k])
+        return top
+
     def vector_value(self, z, y):
-        top = z.max()
+        top = self.largest(z)
         total = 0.0
         for k in range(len(z)):
             total += exp(z[k] - top)
         return log(total) + top - z[y]
 
     def votes(self, z, y, p):
-        top = z.max()
+        top = self.largest(z)
         total = 0.0
         for k in range(len(z)):
             p[k] = exp(z[k] - top)
@@ -143,7 +150,7 @@ class Softmax(MulticlassLoss):
         return total
 
     def vector_excess(self, p, z, y):
-        top = z.max()
+        top = self.largest(z)
         norm = 0.0
         for k in range(len(z)):
             norm += exp(z[k] - top)

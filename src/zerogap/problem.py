@@ -6,11 +6,11 @@ import functools
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from zerogap._jit import Struct, kernel
+from zerogap._jit import Struct, rowwise
 from zerogap.certificate import Certificate
 from zerogap.checks import (
     check_classes,
@@ -21,6 +21,7 @@ from zerogap.checks import (
     is_positive,
 )
 from zerogap.losses import Loss, as_loss
+from zerogap.memory import free_memory
 from zerogap.penalties import L2, ElasticNet, as_penalty
 from zerogap.rows import CSRRows, DenseRows, as_rows, compact
 
@@ -36,11 +37,34 @@ class Proof(NamedTuple):
     z: Any = None  # scores of the training rows, without b; None if not kept
 
 
-_IDENTITY = L2()  # its to_primal(u) is u: the plain dot product
+_ON_DEVICE = ("cupy", "cupyx", "zerogap.cuda")  # modules of arrays and rows on a GPU
+
+
+class OnProcessor:
+    """Where the arrays of a problem are; those on a GPU have a class of their own."""
+
+    on_device: ClassVar[bool] = False
+    xp: ClassVar[Any] = np  # makes arrays
+    pace: ClassVar[float] = 1.0  # values read in the time that a processor takes for one, roughly
+
+    def host(self, a: Any) -> Any:
+        """Return an array of this problem as numpy's."""
+        return a
+
+    def place(self, a: Any) -> Any:
+        """Return an array of numpy's as one of this problem."""
+        return a
+
+    def finish(self) -> None:
+        """Wait until all work that was asked for is done."""
+
+    def free_memory(self) -> float:
+        """Return the bytes that are free where the arrays are."""
+        return free_memory()
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Problem(Struct):
+class Problem(OnProcessor, Struct):
     r"""An L2-regularised (or elastic-net) linear model with its dual.
 
     For rows x_i, targets y_i, weights s_i >= 0 with sum S, a loss phi and one lam > 0::
@@ -103,11 +127,18 @@ class Problem(Struct):
         l1_ratio: float = 0.0,
     ) -> Problem:
         """Make the problem that the loss asks for: a loss of score vectors has many classes."""
-        if cls is Problem and as_loss(loss).task == "multiclass":
+        if cls is not Problem:
+            return object.__new__(cls)
+        many = as_loss(loss).task == "multiclass"
+        if type(X).__module__.startswith(_ON_DEVICE):
+            from zerogap import cuda  # built on this file
+
+            return object.__new__(cuda.DeviceMulticlassProblem if many else cuda.DeviceProblem)
+        if many:
             from zerogap.multiclass import MulticlassProblem  # built on this file
 
             return object.__new__(MulticlassProblem)
-        return object.__new__(cls)
+        return object.__new__(Problem)
 
     def __init__(
         self,
@@ -120,9 +151,9 @@ class Problem(Struct):
         l1_ratio: float = 0.0,
     ) -> None:
         loss = as_loss(loss)
-        rows = compact(as_rows(X))
-        y = check_targets(y, rows.shape[0], loss)
-        share, total = check_weights(sample_weight, rows.shape[0])
+        rows = self._wrapped(X)
+        y = check_targets(self.host(y), rows.shape[0], loss)
+        share, total = check_weights(self.host(sample_weight), rows.shape[0])
         if fit_intercept and loss.task != "regression":
             check_classes(y, share, loss)
         if lam is None:
@@ -132,7 +163,11 @@ class Problem(Struct):
         check_scale(rows.sqnorms, float(lam), total)
         penalty, more = as_penalty(l1_ratio), self._more_fields(y)
         given = (loss, penalty, float(lam), bool(fit_intercept))
-        self._set(rows, y, share, rows.sqnorms, *given, *more)
+        self._set(rows, self.place(y), self.place(share), rows.sqnorms, *given, *more)
+
+    def _wrapped(self, X: Any) -> Any:
+        """Return checked rows."""
+        return compact(as_rows(X))
 
     @classmethod
     def part(
@@ -214,11 +249,8 @@ class Problem(Struct):
         if self.fit_intercept and imbalance > 1e-12 * (self.share @ np.abs(alpha)):
             return -math.inf
         u = self.dual_sum(alpha)
-        conjugate = math.fsum(
-            _conjugates(self.loss, self.y, self.share, alpha, *block)
-            for block in self.rows.blocks()
-        )
-        return -conjugate - self.lam * penalty_conjugate(self.penalty, u)
+        conjugate = self.over_rows(_conjugates, self.loss, self.y, self.share, alpha)
+        return -conjugate - self.lam * self.over_features(_penalty_conjugate, self.penalty, u)
 
     def weights(self, alpha: Any) -> np.ndarray:
         """Return w(alpha)."""
@@ -246,17 +278,12 @@ class Problem(Struct):
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """Return x_i . w for all rows."""
-        z = np.zeros(self.shape[0])
-        if not w.any():  # the start of most runs, certified before the data are read
-            return z
-        for block in self.rows.blocks():
-            _scores(self.rows, w, _IDENTITY, z, *block)
-        return z
+        return self.rows.times(w)
 
     def to_weights(self, u: np.ndarray) -> np.ndarray:
         """Return the primal vector of a dual sum u: the gradient of g* at u."""
         w = np.empty_like(u)
-        _to_weights(self.penalty, u, w)
+        self.over_features(_to_weights, self.penalty, w, u)
         return w
 
     def by_feature(self, w: np.ndarray) -> np.ndarray:
@@ -289,7 +316,8 @@ class Problem(Struct):
         domain is the whole line the mean is subtracted, which changes D less.
         """
         alpha = alpha.copy()
-        unbounded = _clip(self.loss, self.y, alpha)
+        self.over_rows(_clip, self.loss, self.y, alpha)
+        unbounded = self.loss.domain(1.0) == (-math.inf, math.inf)
         if self.fit_intercept and unbounded:
             alpha -= self.share @ alpha
         elif self.fit_intercept:
@@ -303,7 +331,7 @@ class Problem(Struct):
 
     def first_intercept(self) -> Any:
         """Return the intercept to start from: the best one for w = 0."""
-        return self.best_intercept(np.zeros(self.shape[0]))
+        return self.best_intercept(self.xp.zeros(self.shape[0]))
 
     def best_intercept(self, z: np.ndarray, near: float = 0.0, accuracy: float = 0.0) -> float:
         """Return a minimiser of P(w, .) for the scores z, to within `accuracy` in P.
@@ -311,7 +339,8 @@ class Problem(Struct):
         The slope of P in b rises with b: bracket its root, then close in on it by alternating
         the secant with the midpoint.
         """
-        slope = functools.partial(_mean_slope, self.loss, self.y, self.share, z)
+        data = (_mean_slope, self.loss, self.y, self.share, z)
+        slope = functools.partial(self.over_rows, *data)
         old, at_old = near, slope(near)
         if at_old == 0.0:
             return near
@@ -355,7 +384,9 @@ class Problem(Struct):
         points = [] if alpha is None else [self.feasible(alpha)]
         if alpha is None or not trust:
             points.append(self.dual_point(z, b))
-            points.append(np.zeros(self.dual_shape))  # far from the optimum nothing may be better
+            points.append(
+                self.xp.zeros(self.dual_shape)
+            )  # far from the optimum nothing may be better
         proofs = [Proof(b, point, *self._primal_and_gap(w, b, z, point), z) for point in points]
         return min(proofs, key=lambda proof: proof.gap)
 
@@ -385,25 +416,25 @@ class Problem(Struct):
         self, w: np.ndarray, b: float, z: np.ndarray, alpha: np.ndarray
     ) -> tuple[float, float, float]:
         """Return P, P - D as a sum of Fenchel-Young terms >= 0, and the penalty's share of that."""
-        if not np.isfinite(z.sum() + b).all():  # weights or data are not finite: nothing is proved
+        u = self.dual_sum(alpha).ravel()
+        loss, gap = self.row_terms(z, b, alpha)
+        cost, slack = self.over_features(_penalty_terms, self.penalty, w.ravel(), u)
+        if not math.isfinite(loss + cost):  # weights or data are not finite: nothing is proved
             return math.nan, math.inf, math.inf
-        primal, gap = self.row_terms(z, b, alpha)
-        primal += self.lam * penalty_cost(self.penalty, w.ravel())
-        u = self.dual_sum(alpha)
-        slack = self.lam * penalty_slack(self.penalty, w.ravel(), u.ravel())
-        return primal, gap + slack, slack
+        return loss + self.lam * cost, gap + self.lam * slack, self.lam * slack
 
     def row_terms(self, z: np.ndarray, b: float, alpha: np.ndarray) -> tuple[float, float]:
         """Return what the rows add to P and, as Fenchel-Young terms >= 0, to the gap."""
-        data = (self.loss, self.y, self.share, alpha, z, b)
-        blocks = [_excess(*data, *block) for block in self.rows.blocks()]
-        return math.fsum(value for value, _ in blocks), math.fsum(excess for _, excess in blocks)
+        return self.over_rows(_excess, self.loss, self.y, self.share, alpha, z, b)
 
     def value_at(self, z: np.ndarray, w: np.ndarray) -> float:
         """Return the objective of a model with weights w and scores z, the intercept included."""
-        data = (self.loss, self.y, self.share, z)
-        loss = math.fsum(_values(*data, *block) for block in self.rows.blocks())
-        return loss + self.lam * penalty_cost(self.penalty, w)
+        cost = self.over_features(_penalty_cost, self.penalty, w.ravel())
+        return self.mean_loss(z) + self.lam * cost
+
+    def mean_loss(self, z: np.ndarray) -> float:
+        """Return 1/S sum_i s_i phi(z_i)."""
+        return self.over_rows(_values, self.loss, self.y, self.share, z)
 
     def dual_from_scores(self, z: np.ndarray) -> np.ndarray:
         """Return a_i = -phi'(z_i, y_i) for all rows, which need not sum to zero."""
@@ -412,16 +443,23 @@ class Problem(Struct):
     def slopes(self, z: np.ndarray) -> np.ndarray:
         """Return phi'(z_i, y_i) for all rows."""
         slopes = np.empty_like(z)
-        _derivatives(self.loss, self.y, z, slopes)
+        self.over_rows(_derivatives, self.loss, self.y, z, slopes)
         return slopes
 
     def dual_sum(self, alpha: np.ndarray) -> np.ndarray:
         """Return u(alpha)."""
-        coefficients = self.share * alpha / self.lam
-        u = np.zeros(self.shape[1])
-        for block in self.rows.blocks():
-            _add_rows(self.rows, coefficients, u, *block)
-        return u
+        return self.rows.transposed_times(self.share * alpha / self.lam)
+
+    def over_rows(self, loop: Any, *args: Any) -> Any:
+        """Run a row-wise kernel over all rows; return its sums, as one number if it has one."""
+        blocks = [loop(*args, *block) for block in self.rows.blocks()]
+        if loop.sums < 2:
+            return math.fsum(blocks) if loop.sums else None
+        return tuple(math.fsum(block[k] for block in blocks) for k in range(loop.sums))
+
+    def over_features(self, loop: Any, *args: Any) -> Any:
+        """Run such a kernel over the entries of its last argument."""
+        return loop(*args, 0, len(args[-1]))
 
     def _vector(self, w: Any) -> np.ndarray:
         return check_vector(w, self.shape[1], "w", "features")
@@ -437,22 +475,7 @@ def _restore(cls: type[Problem], values: tuple[Any, ...]) -> Problem:
     return problem
 
 
-@kernel
-def _scores(rows, w, identity, z, start, stop):
-    """z_i = x_i . w"""
-    for i in range(start, stop):
-        z[i] = rows.dot(i, w, identity)
-
-
-@kernel
-def _add_rows(rows, c, u, start, stop):
-    """u += sum_i c_i x_i"""
-    for i in range(start, stop):
-        if c[i] != 0.0:
-            rows.add_to(u, i, c[i])
-
-
-@kernel
+@rowwise(sums=1)
 def _values(loss, y, share, z, start, stop):
     """1/S sum_i s_i phi(z_i)"""
     total = 0.0
@@ -461,7 +484,7 @@ def _values(loss, y, share, z, start, stop):
     return total
 
 
-@kernel
+@rowwise(sums=1)
 def _conjugates(loss, y, share, alpha, start, stop):
     """1/S sum_i s_i phi*(-alpha_i)"""
     total = 0.0
@@ -471,73 +494,81 @@ def _conjugates(loss, y, share, alpha, start, stop):
     return total
 
 
-@kernel
+@rowwise(sums=2)
 def _excess(loss, y, share, alpha, z, b, start, stop):
     """The loss' parts of P and of the gap: 1/S sum s phi(z), 1/S sum s (phi(z) + phi*(-a) + a z)"""
     value, excess = 0.0, 0.0
     for i in range(start, stop):
         if share[i] > 0.0:
-            value += share[i] * loss.value(z[i] + b, y[i])
-            term = loss.excess(alpha[i], z[i] + b, y[i])
+            score = z[i] + b
+            value += share[i] * loss.value(score, y[i]) + 0.0 * score  # which must be finite
+            term = loss.excess(alpha[i], score, y[i])
             excess += share[i] * term if not term < 0.0 else 0.0  # rounding; NaN must show
     return value, excess
 
 
-@kernel
-def _derivatives(loss, y, z, out):
-    for i in range(len(z)):
+@rowwise(sums=0)
+def _derivatives(loss, y, z, out, start, stop):
+    for i in range(start, stop):
         out[i] = loss.derivative(z[i], y[i])
 
 
-@kernel
-def _mean_slope(loss, y, share, z, b):
+@rowwise(sums=1)
+def _mean_slope(loss, y, share, z, b, start, stop):
     """Derivative of P in b: 1/S sum_i s_i phi'(z_i + b)"""
     total = 0.0
-    for i in range(len(z)):
+    for i in range(start, stop):
         total += share[i] * loss.derivative(z[i] + b, y[i])
     return total
 
 
-@kernel
-def _clip(loss, y, alpha):
-    """Clip alpha to its domain, in place; tell whether that domain is the whole line."""
-    unbounded = True
-    for i in range(len(alpha)):
+@rowwise(sums=0)
+def _clip(loss, y, alpha, start, stop):
+    """Clip alpha to its domain, in place"""
+    for i in range(start, stop):
         low, high = loss.domain(y[i])
         alpha[i] = min(high, max(low, alpha[i]))
-        unbounded = unbounded and low == -np.inf and high == np.inf
-    return unbounded
 
 
-@kernel
-def _to_weights(penalty, u, w):
-    for j in range(len(u)):
+@rowwise(sums=0)
+def _to_weights(penalty, w, u, start, stop):
+    for j in range(start, stop):
         w[j] = penalty.to_primal(u[j])
 
 
-@kernel
-def penalty_cost(penalty, w):
-    """g(w), the sum over the coordinates of w"""
+@rowwise(sums=1)
+def _penalty_cost(penalty, w, start, stop):
     total = 0.0
-    for j in range(len(w)):
+    for j in range(start, stop):
         total += penalty.cost(w[j])
     return total
 
 
-@kernel
-def penalty_conjugate(penalty, u):
+@rowwise(sums=1)
+def _penalty_conjugate(penalty, u, start, stop):
     """g*(u)"""
     total = 0.0
-    for j in range(len(u)):
+    for j in range(start, stop):
         w = penalty.to_primal(u[j])
         total += w * u[j] - penalty.cost(w)
     return total
 
 
-@kernel
-def penalty_slack(penalty, w, u):
-    """g(w) + g*(u) - w.u"""
-    total = 0.0
-    for j in range(len(w)):
-        total += max(0.0, penalty.slack(w[j], u[j]))
-    return total
+@rowwise(sums=2)
+def _penalty_terms(penalty, w, u, start, stop):
+    """g(w) and g(w) + g*(u) - w.u, the sums over their coordinates"""
+    cost, slack = 0.0, 0.0
+    for j in range(start, stop):
+        cost += penalty.cost(w[j])
+        slack += max(0.0, penalty.slack(w[j], u[j]))
+    return cost, slack
+
+
+def penalty_cost(penalty: L2 | ElasticNet, w: np.ndarray) -> float:
+    """Return g(w), the sum over the coordinates of w."""
+    return _penalty_cost(penalty, w, 0, len(w))
+
+
+def penalty_slack(penalty: L2 | ElasticNet, w: np.ndarray, u: np.ndarray) -> float:
+    """Return g(w) + g*(u) - w.u."""
+    return _penalty_terms(penalty, w, u, 0, len(w))[1]

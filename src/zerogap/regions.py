@@ -76,8 +76,9 @@ class Evidence:
     def of(cls, problem: Problem, w: np.ndarray, proof: Proof) -> Evidence:
         """Return what is needed of a problem and a proof about the weights w."""
         strength = problem.lam * problem.penalty.convexity()
-        rows = (problem.y, problem.share, problem.sqnorms)
-        size = float(np.linalg.norm(w))
+        host = problem.host
+        rows = (host(problem.y), host(problem.share), host(problem.sqnorms))
+        size, proof = float(np.linalg.norm(w)), proof._replace(z=host(proof.z))
         return cls(problem.loss, *rows, strength, problem.fit_intercept, proof, size)
 
     @functools.cached_property

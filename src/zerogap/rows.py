@@ -14,10 +14,12 @@ import numpy as np
 from scipy import sparse
 
 from zerogap._jit import LANES, Struct, add_scaled, in_order, kernel, lanes, prefetch, put_lanes
+from zerogap.penalties import L2
 
 _FLOATS = (np.float32, np.float64)
 CLASSES = 3 * LANES  # handled together: enough sums to hide the time that each addition takes
 _FILLED = 0.3  # share of non-zeros from which products of dense copies are faster than loops
+_IDENTITY = L2()  # its to_primal(u) is u: the plain dot product
 _BLOCK = 4_000_000  # stored values read by one kernel call: a few milliseconds, so Ctrl-C works
 
 
@@ -46,6 +48,37 @@ class Rows(Struct):
     def moments(self, h: np.ndarray) -> np.ndarray:
         """Return sum_i h_i x_i x_i' for h_i >= 0."""
         raise NotImplementedError
+
+    def times(self, w: np.ndarray) -> np.ndarray:
+        """Return X w."""
+        z = np.zeros(self.shape[0])
+        if w.any():  # not so at the start of most runs, certified before the data are read
+            for block in self.blocks():
+                _dots(self, w, _IDENTITY, z, *block)
+        return z
+
+    def transposed_times(self, c: np.ndarray) -> np.ndarray:
+        """Return X' c."""
+        u = np.zeros(self.shape[1])
+        for block in self.blocks():
+            _add_rows(self, c, u, *block)
+        return u
+
+    def weighted_product(
+        self, h: np.ndarray, v: np.ndarray, offset: float
+    ) -> tuple[np.ndarray, float]:
+        """Return sum_i f_i x_i and the sum of f_i = h_i (x_i.v + offset)."""
+        out, total = np.zeros(self.shape[1]), 0.0
+        for block in self.blocks():
+            total += _add_products(self, h, v, offset, _IDENTITY, out, *block)
+        return out, total
+
+    def square_sums(self, h: np.ndarray) -> np.ndarray:
+        """Return sum_i h_i x_ij^2 for each feature."""
+        out = np.zeros(self.shape[1])
+        for block in self.blocks():
+            _add_squares(self, h, out, *block)
+        return out
 
     @functools.cached_property
     def sqnorms(self) -> np.ndarray:
@@ -380,6 +413,39 @@ def _is_inside(rows):
     for k in range(len(rows.indices)):
         inside &= rows.indices[k] < rows.n_columns
     return inside
+
+
+@kernel
+def _dots(rows, w, identity, z, start, stop):
+    """z_i = x_i . w"""
+    for i in range(start, stop):
+        z[i] = rows.dot(i, w, identity)
+
+
+@kernel
+def _add_rows(rows, c, u, start, stop):
+    """u += sum_i c_i x_i"""
+    for i in range(start, stop):
+        if c[i] != 0.0:
+            rows.add_to(u, i, c[i])
+
+
+@kernel
+def _add_products(rows, h, v, offset, identity, out, start, stop):
+    """out += sum_i h_i (x_i.v + offset) x_i; returns the sum of the factors"""
+    total = 0.0
+    for i in range(start, stop):
+        factor = h[i] * (rows.dot(i, v, identity) + offset)
+        rows.add_to(out, i, factor)
+        total += factor
+    return total
+
+
+@kernel
+def _add_squares(rows, h, out, start, stop):
+    """out_j += sum_i h_i x_ij^2"""
+    for i in range(start, stop):
+        rows.add_squares(out, i, h[i])
 
 
 @kernel

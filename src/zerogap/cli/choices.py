@@ -46,6 +46,14 @@ class Format(StrEnum):
     NPZ = "npz"
 
 
+class Device(StrEnum):
+    """Where to train."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    CUDA_DETERMINISTIC = "cuda-deterministic"
+
+
 class Scale(StrEnum):
     """How features are scaled."""
 

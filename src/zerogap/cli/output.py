@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 
 import typer
 
+from zerogap.cuda.device import DeviceError
+
 FAILURE, USAGE, NOT_REACHED, INTERRUPTED = 1, 2, 3, 130  # exit codes
 
 
@@ -29,7 +31,7 @@ def failures(command: str) -> Iterator[None]:
         yield
     except BrokenPipeError:  # the reader, such as head, has seen enough: typer leaves quietly
         raise
-    except (OSError, ValueError, MemoryError, ModuleNotFoundError) as error:
+    except (OSError, ValueError, MemoryError, ModuleNotFoundError, DeviceError) as error:
         stop(command, one_line(error), FAILURE)
     except KeyboardInterrupt:
         stop(command, "interrupted", INTERRUPTED)

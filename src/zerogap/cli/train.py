@@ -9,6 +9,7 @@ import typer
 
 from zerogap.cli.choices import (
     DATA_HELP,
+    Device,
     FormatOption,
     JsonOption,
     Loss,
@@ -87,6 +88,10 @@ def register(app: Any) -> None:
         max_seconds: Annotated[
             float | None, typer.Option(help="Stop after so many seconds.", min=0)
         ] = None,
+        device: Annotated[
+            Device,
+            typer.Option(help="Where to train; cuda is an NVIDIA GPU, and needs zerogap[gpu]."),
+        ] = Device.CPU,
         seed: Annotated[int, typer.Option(help="Same seed, same model.", min=0)] = 0,
         test: Annotated[
             str | None, typer.Option(metavar="DATA", help="Further data to score the model on.")
@@ -125,6 +130,7 @@ def register(app: Any) -> None:
             "tol": tol,
             "max_epochs": max_epochs,
             "max_seconds": max_seconds,
+            "device": str(device),
             "random_state": seed,
             "checkpoint": checkpoint and str(checkpoint),
         }

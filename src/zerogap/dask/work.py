@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap._jit import kernel
+from zerogap._jit import rowwise
 from zerogap.dask.chunks import Data, Summary, read
 from zerogap.dask.feasible import balance, balanced
 from zerogap.dask.messages import Message, Reply
@@ -24,7 +24,6 @@ from zerogap.losses import Loss
 from zerogap.multiclass import MulticlassProblem, set_row_gaps
 from zerogap.penalties import L2
 from zerogap.problem import Problem
-from zerogap.solvers.hessian import sum_squares
 from zerogap.solvers.sdca import block_steps, sdca_steps
 
 _EMPTY = np.empty(0)
@@ -187,7 +186,7 @@ def evaluate(
             reply.value += part.value_at(z, np.zeros(1))
             _add_totals(reply, part, alpha)
             if diagonal:
-                reply.diagonal += _squares(part)
+                reply.diagonal += part.rows.square_sums(part.share)
             chunk.keep(stamp + 1, alpha, None)
         return reply
 
@@ -272,24 +271,17 @@ def _undecided(
     """Return the rows, but for those known, whose dual variables are not at their best."""
     gaps = np.empty(len(alpha))
     if isinstance(part, MulticlassProblem):
-        set_row_gaps(part.loss, part.y, part.share, part._votes(alpha), z + b, gaps)
+        votes = part._votes(alpha)
+        part.over_rows(set_row_gaps, part.loss, part.y, part.share, votes, z + b, gaps)
     else:
-        _set_row_gaps(part.loss, part.y, part.share, alpha, z, b, gaps)
+        part.over_rows(_set_row_gaps, part.loss, part.y, part.share, alpha, z, b, gaps)
     gaps[known] = 0.0
     places = np.flatnonzero(gaps > 0.0)
     rows = part.rows.take(places) if len(places) else None
     return places, rows, part.y[places], part.share[places], alpha[places]
 
 
-def _squares(part: Problem) -> np.ndarray:
-    """Return the sum of share_i x_ij^2 for each feature."""
-    out = np.zeros(part.shape[1])
-    for block in part.rows.blocks():
-        sum_squares(part.rows, part.share, out, *block)
-    return out
-
-
-@kernel
-def _set_row_gaps(loss, y, share, alpha, z, b, gaps):
-    for i in range(len(z)):
+@rowwise(sums=0)
+def _set_row_gaps(loss, y, share, alpha, z, b, gaps, start, stop):
+    for i in range(start, stop):
         gaps[i] = share[i] * loss.excess(alpha[i], z[i] + b, y[i])

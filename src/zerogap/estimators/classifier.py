@@ -13,6 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from zerogap.certified import difference, settled_rows, until_settled
+from zerogap.cuda.device import is_on_device, to_host
+from zerogap.cuda.placing import on_device_array
 from zerogap.estimators.model import LinearModel
 from zerogap.estimators.parameters import all_or_nothing, with_shared_parameters
 from zerogap.losses import Logistic, Loss
@@ -163,7 +165,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         X, y = self._rows(X, y)
         validation = None if X_val is None else self._rows(X_val)
         check_classification_targets(y)
-        weights = sample_weights(sample_weight, len(y))
+        weights = sample_weights(to_host(sample_weight), len(y))
         self._data = (X, y, weights) if self.keep_data else None
         classes = np.unique(y[weights > 0])  # rows without weight are as good as absent
         if len(classes) < 2:
@@ -172,7 +174,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
                 + (" among rows with positive weight" if len(np.unique(y)) > 1 else "")
             )
         codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-        self.fingerprint_ = fingerprint(X, codes, weights)
+        self.fingerprint_ = "" if self._moved else fingerprint(X, codes, weights)
         if self.class_weight is not None:
             weights = weights * class_factors(self.class_weight, classes, codes, weights)[codes]
         joint = self._loss().task == "multiclass"
@@ -236,7 +238,10 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         """Return the class of each row of X, which may be a Store."""
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
+        labels = self.classes_[to_host(codes)]
+        return (
+            on_device_array(labels) if is_on_device(X) and labels.dtype.kind in "biuf" else labels
+        )
 
     def predict_certified(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the class of each row, and whether the exact optimum is proved to agree.

@@ -10,11 +10,18 @@ from typing import Any, Self, cast
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from zerogap import updates
 from zerogap.certificate import Certificate
 from zerogap.checks import as_seed
+from zerogap.cuda.device import DeviceError, is_on_device, to_host
+from zerogap.cuda.placing import on_device, on_device_array
 from zerogap.estimators.running import Budget, run_all
 from zerogap.loo import LeaveOneOut, leave_one_out_of
 from zerogap.losses import LOSSES, Loss, as_loss
@@ -23,6 +30,7 @@ from zerogap.problem import Problem
 from zerogap.regions import Evidence, Region
 from zerogap.rows import CSRRows, DenseRows, as_rows
 from zerogap.solvers import SDCA, Auto, BlockSDCA, Result, Solver, as_solver, solve
+from zerogap.solvers.devices import check_device
 from zerogap.store import Store
 from zerogap.streamed import Column, StreamedProblem, check_task, load, worth_loading
 from zerogap.validation import (
@@ -41,6 +49,8 @@ class LinearModel(BaseEstimator):
 
     _task: str
     _data: Any = None  # of the fit, if they are kept
+    _failure: Exception | None = None  # of a GPU, in the fit
+    _moved = False  # whether the fit's rows were on a GPU
     _rows_left = False  # whether rows have left the dual variables to start from
 
     def _solve(
@@ -49,12 +59,18 @@ class LinearModel(BaseEstimator):
         """Solve one problem per row of `targets`, in threads if there are several."""
         self._check_parameters()
         loss = self._loss()
+        self._failure = None
+        if self.device != "cpu":
+            if validation is not None:
+                raise ValueError("stop='labels' needs device='cpu'")
+            X = on_device(X)
         problems = [
             Problem(X, y, loss, self.lam, weights, self.fit_intercept, self.l1_ratio)
             for y in targets
         ]
         until = None if validation is None else self._until(len(problems), validation)
-        return self._run(problems, as_solver(self.solver), effective_n_jobs(self.n_jobs), until)
+        jobs = effective_n_jobs(self.n_jobs) if self.device == "cpu" else 1
+        return self._run(problems, as_solver(self.solver), jobs, until)
 
     def _solve_streamed(self, store: Store) -> list[Result]:
         """Solve the problems of a store, one after the other."""
@@ -103,20 +119,27 @@ class LinearModel(BaseEstimator):
             files = [f"{self.checkpoint}.{k}" for k in range(len(problems))]
 
         def run(k: int) -> Result:
-            return solve(
-                problems[k],
-                solver,
-                tol=self.tol if until is None else 0.0,
-                max_epochs=self.max_epochs,
-                max_seconds=budget.share(k),
-                callback=self.callback if until is None else until(problems[k]),
-                record="auto" if until is None else 1.2,
-                warm_start=starts[k],
-                random_state=int(seeds[k]),
-                verbose=self.verbose,
-                checkpoint=files[k],
-                interrupt=stop,
-            )
+            try:
+                return solve(
+                    problems[k],
+                    solver,
+                    tol=self.tol if until is None else 0.0,
+                    max_epochs=self.max_epochs,
+                    max_seconds=budget.share(k),
+                    callback=self.callback if until is None else until(problems[k]),
+                    record="auto" if until is None else 1.2,
+                    warm_start=starts[k],
+                    random_state=int(seeds[k]),
+                    verbose=self.verbose,
+                    checkpoint=files[k],
+                    interrupt=stop,
+                    device=self.device,
+                )
+            except DeviceError as error:
+                if error.result is None:
+                    raise
+                self._failure = error  # raised when the model has its attributes
+                return error.result
 
         single = len(problems) == 1
         results = [run(0)] if single else run_all(run, len(problems), jobs, stop)
@@ -223,6 +246,11 @@ class LinearModel(BaseEstimator):
         warn_if_short(self.certificate_, self.tol)
 
     def _finish(self) -> Self:
+        if self._failure is not None:
+            raise self._failure
+        if self._moved:
+            for name in ("coef_", "intercept_", "dual_coef_"):
+                setattr(self, name, on_device_array(getattr(self, name)))
         if self.certificate_.stop_reason == "interrupted":
             raise KeyboardInterrupt("fit interrupted; the best certified model so far is kept")
         return self
@@ -324,11 +352,14 @@ class LinearModel(BaseEstimator):
             raise ValueError(f"n_jobs must be an integer or None, got {self.n_jobs!r}")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback must be callable or None, got {self.callback!r}")
-        if self.device != "cpu":
-            raise ValueError(f"device must be 'cpu' in this version, got {self.device!r}")
+        check_device(self.device)
 
     def _rows(self, X: Any, y: Any = _NO_TARGETS) -> Any:
         """Validate X (and y, if this is a fit) by scikit-learn's rules and ours."""
+        if is_on_device(X):
+            return self._device_rows(X, y)
+        if y is not _NO_TARGETS:
+            self._moved = False
         refuse_type(X)
         common: dict[str, Any] = {
             "accept_sparse": True,
@@ -341,11 +372,32 @@ class LinearModel(BaseEstimator):
         X, y = validate_data(self, X, y, y_numeric=self._task == "regression", **common)
         return as_rows(X).with_own_structure(), y
 
+    def _device_rows(self, X: Any, y: Any) -> Any:
+        """Validate X where it is, and y on the processor."""
+        rows = on_device(X)
+        if y is _NO_TARGETS:
+            if rows.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
+            return rows
+        if self.device == "cpu":
+            raise ValueError("X is on a GPU: use device='cuda', or X.get()")
+        if self.keep_data:
+            raise ValueError("keep_data needs rows on the processor: use X.get()")
+        y = column_or_1d(to_host(y))
+        check_consistent_length(np.empty((rows.shape[0], 0)), y)
+        self.n_features_in_, self._moved = rows.shape[1], True
+        return rows, y
+
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "coef_")
         if isinstance(X, Store):
             return np.vstack([self._scores(part.X) for _, part in X.stream()])
-        return self._rows(X).product(np.atleast_2d(self.coef_)) + self.intercept_
+        place = on_device_array if is_on_device(X) else to_host
+        coef, intercept = place(self.coef_), place(self.intercept_)
+        return self._rows(X).product(np.atleast_2d(coef)) + intercept
 
     def _starts(self, count: int, shape: tuple[int, int]) -> list[Any]:
         """Return where each problem starts: the previous fit, if it is to be used and fits."""

@@ -23,8 +23,11 @@ _SHARED_PARAMETERS = """
         Stop after so many passes over the data, with a ConvergenceWarning.
     max_seconds : float, optional
         Stop after so many seconds.
-    device : "cpu"
-        Where to compute.
+    device : "cpu", "cuda" or "cuda-deterministic"
+        Where to compute.  On an NVIDIA GPU (``pip install 'zerogap[gpu]'``) data are moved there
+        once, or used where they are if they are CuPy's; then the fitted attributes are CuPy's, too.
+        The bits of a result depend on the order in which a GPU's threads run, unless
+        "cuda-deterministic" is asked for, which is slower.
     warm_start : bool
         Whether to start from the previous fit.
     random_state : None, int, numpy Generator or RandomState

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from zerogap.certified import score_bounds
+from zerogap.cuda.device import to_host
 from zerogap.estimators.model import LinearModel
 from zerogap.estimators.parameters import all_or_nothing, with_shared_parameters
 from zerogap.losses import Loss
@@ -127,9 +128,9 @@ class LinearRegressor(RegressorMixin, LinearModel):
         if isinstance(X, Store):
             return self._fit_store(X, y, sample_weight)
         X, y = self._rows(X, y)
-        weights = sample_weights(sample_weight, len(y))
+        weights = sample_weights(to_host(sample_weight), len(y))
         self._data = (X, y, weights) if self.keep_data else None
-        self.fingerprint_ = fingerprint(X, y.astype(np.float64), weights)
+        self.fingerprint_ = "" if self._moved else fingerprint(X, y.astype(np.float64), weights)
         return self._conclude(self._solve(X, y[None, :], weights))
 
     def _fit_streamed(self, store: Store) -> Self:

@@ -11,6 +11,7 @@ from zerogap.solvers.bcfw import BCFW
 from zerogap.solvers.block_sdca import BlockSDCA
 from zerogap.solvers.gd import GD
 from zerogap.solvers.interior_point import InteriorPoint
+from zerogap.solvers.multiclass_newton import MulticlassNewton
 from zerogap.solvers.newton import Newton
 from zerogap.solvers.pegasos import Pegasos
 from zerogap.solvers.protocol import Solver, State
@@ -27,6 +28,7 @@ __all__ = [
     "Auto",
     "BlockSDCA",
     "InteriorPoint",
+    "MulticlassNewton",
     "Newton",
     "Pegasos",
     "Result",

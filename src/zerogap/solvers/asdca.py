@@ -113,22 +113,22 @@ class ASDCA(Solver):
     def begin(
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> ASDCAState:
-        n, d = problem.shape
-        state = ASDCAState(rng, draw=rng.spawn(1)[0], alpha=np.zeros(n), w=np.zeros(d))
+        (n, d), zeros = problem.shape, problem.xp.zeros
+        state = ASDCAState(rng, draw=rng.spawn(1)[0], alpha=zeros(n), w=zeros(d))
         if problem.fit_intercept:  # as in SDCA: b is a multiplier, see there
             mean_sqnorm = float(problem.share @ problem.sqnorms)
             state.rho = max(0.1 * mean_sqnorm / problem.lam, 1.0)
-            state.bias[[0, 2]] = problem.best_intercept(np.zeros(n)) if warm is None else warm[1]
+            state.bias[[0, 2]] = problem.first_intercept() if warm is None else warm[1]
         if warm is not None:
-            state.w = np.array(warm[0])
+            state.w = warm[0].copy()
             z = problem.scores(state.w)
             given = problem.dual_point(z, warm[1]) if warm[2] is None else warm[2]
             state.alpha = problem.feasible(given)
         state.u = problem.dual_sum(state.alpha)
-        state.bias[1] = problem.share @ state.alpha
+        state.bias[1] = float(problem.share @ state.alpha)
         state.theta = self._largest_theta(problem, state.rho) if self.theta is None else self.theta
         if self.averaging:
-            state.sum_w, state.trace = np.zeros(d), np.zeros(n)
+            state.sum_w, state.trace = zeros(d), zeros(n)
         return state
 
     def _largest_theta(self, problem: Problem, rho: float) -> float:
@@ -171,13 +171,43 @@ class ASDCA(Solver):
         begun = self.averaging and state.updates >= state.t0
         sums = (state.sum_w, state.trace) if begun else (_EMPTY, _EMPTY)
         order = state.order[state.position * m : (state.position + count) * m]
-        arrays = (problem, order, m, state.theta, state.alpha, state.u, state.w, state.bias)
-        age = state.updates - state.t0 + 1
-        _asdca_steps(*arrays, state.rho, sums, age, self.output == "weighted-average")
+        age, weighted = state.updates - state.t0 + 1, self.output == "weighted-average"
+        if not problem.on_device:
+            arrays = (problem, order, m, state.theta, state.alpha, state.u, state.w, state.bias)
+            _asdca_steps(*arrays, state.rho, sums, age, weighted)
+        else:
+            for k in range(count):
+                members = problem.place(order[k * m : (k + 1) * m])
+                self._batch_step(problem, state, members, sums, age + k, weighted)
         if count and state.position + count == self.epoch_length(problem):
             # an epoch closes a share theta of the distance, so the centre moves by that share
             state.bias[2] += state.theta * state.rho * state.bias[1]
         return len(order)
+
+    def _batch_step(
+        self,
+        problem: Problem,
+        state: ASDCAState,
+        members: np.ndarray,
+        sums: tuple[np.ndarray, np.ndarray],
+        age: int,
+        weighted: bool,
+    ) -> None:
+        """Make one step of `_asdca_steps` by matrix products."""
+        theta, bias, (sum_w, trace) = state.theta, state.bias, sums
+        part = problem.take(members)
+        if len(sum_w):
+            sum_w += (age if weighted else 1.0) * state.w
+        point = (1.0 - theta) * state.w + theta * state.u
+        b = (1.0 - theta) * bias[0] + theta * (bias[2] + state.rho * bias[1])
+        steps = -theta * (state.alpha[members] + part.slopes(part.scores(point) + b))
+        state.alpha[members] += steps
+        state.u += part.dual_sum(steps)
+        bias[1] += float(part.share @ steps)
+        if len(sum_w):
+            trace[members] += steps * (0.5 * age * (age + 1) if weighted else age)
+        state.w = (1.0 - theta) * state.w + theta * state.u
+        bias[0] = (1.0 - theta) * bias[0] + theta * (bias[2] + state.rho * bias[1])
 
     def _draw(self, problem: Problem, state: ASDCAState) -> None:
         state.drawn_w, state.drawn_alpha = state.w.copy(), state.alpha.copy()

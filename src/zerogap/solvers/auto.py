@@ -99,6 +99,8 @@ class Auto(Solver):
 
     def observe(self, problem: Problem, state: AutoState, record: Record, tol: float) -> None:
         """Change the method if the other one promises to be cheaper."""
+        if not state.second:
+            SDCA().observe(self._inner(problem, state), state.sdca, record, tol)
         gap, target = record.gap, tol * abs(record.certificate.primal)
         epochs = record.epoch - state.epoch
         if state.final or not _newton_applies(problem):

@@ -23,6 +23,7 @@ from zerogap.history import History, Record
 from zerogap.problem import Problem, Proof
 from zerogap.progress import Progress
 from zerogap.solvers.block_sdca import BlockSDCA
+from zerogap.solvers.devices import DeviceError, failing, placed
 from zerogap.solvers.interrupt import interruptible
 from zerogap.solvers.protocol import Answer, Solver
 from zerogap.streamed import StreamedProblem
@@ -63,6 +64,7 @@ def solve(
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 30.0,
     interrupt: threading.Event | None = None,
+    device: str | None = None,
 ) -> Result:
     """Run a solver until a certificate, a budget, a callback or Ctrl-C says stop.
 
@@ -96,11 +98,16 @@ def solve(
         Seconds between checkpoints, which are taken at certificates only; 0 for all of them.
     interrupt : threading.Event, optional
         Stops the run when set, as Ctrl-C does in the main thread.
+    device : "cpu", "cuda" or "cuda-deterministic", optional
+        Where to work; by default where the arrays of the problem are.  On a GPU the bits of a
+        result depend on the order in which threads run, unless "cuda-deterministic" is asked for,
+        which makes SDCA slower.
 
     Returns
     -------
     Result
-        On Ctrl-C, the answer with the smallest certified gap so far.
+        On Ctrl-C, the answer with the smallest certified gap so far.  If a GPU fails, the
+        `zerogap.cuda.DeviceError` has it as its ``result``.
 
     Examples
     --------
@@ -112,6 +119,9 @@ def solve(
     if not isinstance(solver, Solver):
         raise ValueError(f"solver must be an object such as zg.SDCA(), got {solver!r}")
     _check_budgets(tol, max_epochs, max_examples, max_seconds, record)
+    problem, solver = placed(problem, solver, device)
+    if problem.on_device and checkpoint is not None:
+        raise ValueError("checkpoints are not written from a GPU: leave checkpoint out")
     if problem.loss.task == "multiclass" and not solver.multiclass:
         raise ValueError(f"{type(solver).__name__} cannot take {problem.loss}: use SDCA")
     streamed = isinstance(problem, StreamedProblem)
@@ -126,12 +136,14 @@ def solve(
         if isinstance(warm_start, Result)
         else warm_start
     )
+    if warm is not None:
+        warm = cast("Answer", tuple(map(problem.place, warm)))
     path = None if checkpoint is None else Path(checkpoint)
     progress = Progress(tol) if verbose else None
     reason = ""
     with checkpoints.reserved(path):
         try:
-            with interruptible(limits.interrupt) as hold:
+            with interruptible(limits.interrupt) as hold, failing(problem):
                 run.begin(warm, limits, path)
                 while not (reason := run.verdict(limits, callback, progress)):
                     with hold():
@@ -144,6 +156,10 @@ def solve(
                 raise
             run.save(path, 0.0)
             reason = "interrupted"
+        except DeviceError as error:
+            if run.best is not None:
+                error.result = run.result("device failed", progress)
+            raise
     return run.result(reason, progress)
 
 
@@ -218,7 +234,8 @@ class _Run:
         # a given point is certified as it is: one that was the answer before is so again
         self.take_record(resumed, None if warm is None or warm[2] is None else warm)
         self.seconds, self.cpu_seconds = self.seconds + spent[0], self.cpu_seconds + spent[1]
-        self.solver._steps(self.problem, self.state, 0)  # compiles, outside the clock
+        if not self.problem.on_device:
+            self.solver._steps(self.problem, self.state, 0)  # compiles, outside the clock
         with self._clock():
             self.solver.prepare(self.problem, self.state)
 
@@ -237,6 +254,7 @@ class _Run:
     def _clock(self) -> Iterator[None]:
         wall, cpu = time.perf_counter(), time.process_time()
         yield
+        self.problem.finish()
         self.seconds += time.perf_counter() - wall
         self.cpu_seconds += time.process_time() - cpu
 
@@ -263,7 +281,7 @@ class _Run:
         self.whole = False
         n, _ = self.problem.shape
         per_update = (self.problem.rows.stored / n + 20.0) * n / self.length
-        chunk = max(1, int(_CHUNK / per_update))
+        chunk = max(1, int(_CHUNK * self.problem.pace / per_update))
         while self.state.updates < target and not limits.interrupt.is_set():
             count = min(chunk, target - self.state.updates)
             with self._clock():
@@ -279,6 +297,11 @@ class _Run:
         w, b, alpha = point
         accuracy = 1e-3 * self.history.rows[-1]["gap"] if self.history.rows else 0.0
         proof = self.problem.examine(w, b, alpha, accuracy, self.solver.dual)
+        host = self.problem.host
+        w, proof = (
+            host(w),
+            proof._replace(b=host(proof.b), alpha=host(proof.alpha), z=host(proof.z)),
+        )
         if self.problem.fit_intercept:
             proof = self._with_best_dual(proof)
         b, alpha, primal, gap, *_ = proof
@@ -332,8 +355,11 @@ class _Run:
             return updates + record
         if isinstance(record, float):
             return max(updates + 1, math.ceil(updates * record))
-        epoch = updates // length
-        return length * (epoch + (1 if record == "epoch" else self._epochs_until_worthwhile(epoch)))
+        epoch, wait = updates // length, 1
+        if record == "auto":
+            least = self.solver.epochs_apart(self.problem)
+            wait = max(least, self._epochs_until_worthwhile(epoch))
+        return length * (epoch + wait)
 
     def _epochs_until_worthwhile(self, epoch: int) -> int:
         """Extrapolate the last two gaps to the target; wait for half of the run at most."""

@@ -67,11 +67,12 @@ class GD(Solver):
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> GDState:
         state = GDState(rng, draw=rng.spawn(1)[0])
-        state.w, state.alpha = np.zeros(problem.weight_shape), np.zeros(problem.dual_shape)
+        zeros = problem.xp.zeros
+        state.w, state.alpha = zeros(problem.weight_shape), zeros(problem.dual_shape)
         if warm is not None:
             w, state.b, alpha = warm
-            state.w = np.array(w)
-            state.alpha = state.alpha if alpha is None else np.array(alpha)
+            state.w = w.copy()
+            state.alpha = state.alpha if alpha is None else alpha.copy()
         elif problem.fit_intercept:
             state.b = problem.first_intercept()
         smoothness = curvature(problem) * largest_moment(problem, rng) + problem.lam
@@ -127,15 +128,15 @@ def largest_moment(problem: Problem, rng: np.random.Generator) -> float:
 
     Power iteration approaches it from below; gradient descent converges up to twice the step.
     """
-    v = rng.spawn(1)[0].standard_normal(problem.shape[1])
+    v = problem.place(rng.spawn(1)[0].standard_normal(problem.shape[1]))
     offset, value = float(problem.fit_intercept), 0.0
     for _ in range(50):
-        size = math.sqrt(v @ v + offset * offset)
+        size = math.sqrt(float(v @ v) + offset * offset)
         if size == 0.0:
             return 0.0
         v, offset = v / size, offset / size
-        z = Problem.scores(problem, v) + offset  # one vector, also in multiclass problems
-        v = problem.lam * Problem.dual_sum(problem, z)
+        z = problem.rows.times(v) + offset
+        v = problem.rows.transposed_times(problem.share * z)
         offset = float(problem.share @ z) if problem.fit_intercept else 0.0
         before, value = value, float(problem.share @ z**2)
         if abs(value - before) <= 1e-3 * value:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from zerogap._jit import kernel
-from zerogap.memory import free_memory
-from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.rows import CSRRows, DenseRows
 from zerogap.solvers.protocol import Solver
@@ -20,31 +19,12 @@ _SAMPLE = 4  # rows per feature that make a good preconditioner
 _PLENTY = 400  # rows per feature whose Hessian is as good as that of all rows
 _PASSES = 4  # over the data that a Hessian may cost, whatever its sample
 _PRODUCTS = 250  # for one direction
-_IDENTITY = L2()
-
-
-@kernel
-def _add_products(rows, h, v, offset, identity, out, start, stop):
-    """out += sum_i h_i (x_i.v + offset) x_i; returns the sum of the factors"""
-    total = 0.0
-    for i in range(start, stop):
-        factor = h[i] * (rows.dot(i, v, identity) + offset)
-        rows.add_to(out, i, factor)
-        total += factor
-    return total
-
-
-@kernel
-def sum_squares(rows, h, out, start, stop):
-    """out_j += sum_i h_i x_ij^2"""
-    for i in range(start, stop):
-        rows.add_squares(out, i, h[i])
 
 
 def moments_cost(rows: DenseRows | CSRRows) -> float:
     """Return the cost of a Hessian over that of a product with it, roughly."""
     n, d = rows.shape
-    return 0.05 * d if isinstance(rows, DenseRows) else 0.25 * (rows.stored + 1) / (n + 1)
+    return 0.05 * d if rows.stored == n * d else 0.25 * (rows.stored + 1) / (n + 1)
 
 
 def worth_sampling(rows: DenseRows | CSRRows) -> int:
@@ -55,14 +35,14 @@ def worth_sampling(rows: DenseRows | CSRRows) -> int:
 
 def needed_memory(problem: Problem) -> float:
     """Return the bytes that second-order methods need beyond the data, at most."""
-    n, d = problem.shape
+    d = problem.shape[1]
     matrices = 24.0 * (d + 1) ** 2 if d <= DIRECT else 0.0
-    return 1.5 * problem.rows.nbytes + matrices + 150.0 * n
+    return 1.5 * problem.rows.nbytes + matrices + 150.0 * math.prod(problem.dual_shape)
 
 
 def check_memory(solver: Solver, problem: Problem) -> None:
     """Refuse a problem that would exceed the memory."""
-    needed, free = needed_memory(problem), free_memory()
+    needed, free = needed_memory(problem), problem.free_memory()
     solver._require(
         needed < free,
         f"needs about {needed / 1e9:.1f} GB beyond the data, but {free / 1e9:.1f} GB are free: "
@@ -90,7 +70,7 @@ class Hessian:
         size, plenty = worth_sampling(self.rows), max(_PLENTY * d, 4096)
         if n <= 2 * min(size, plenty):
             return self.inverse()(target), 0
-        chosen = np.sort(rng.choice(n, min(size, plenty), replace=False))
+        chosen = self.problem.place(np.sort(rng.choice(n, min(size, plenty), replace=False)))
         h = self.h[chosen]
         h *= self.h.sum() / max(h.sum(), 1e-300)
         inverse = self._inverse(self.rows.take(chosen), h)
@@ -105,13 +85,9 @@ class Hessian:
     def __matmul__(self, v: np.ndarray) -> np.ndarray:
         d = self.problem.shape[1]
         offset = float(v[d]) if self.intercept else 0.0
-        out, total = np.zeros(len(v)), 0.0
-        for block in self.rows.blocks():
-            total += _add_products(self.rows, self.h, v[:d], offset, _IDENTITY, out[:d], *block)
-        out[:d] += self.problem.lam * v[:d]
-        if self.intercept:
-            out[d] = total + self.least * offset
-        return out
+        out, total = self.rows.weighted_product(self.h, v[:d], offset)
+        out += self.problem.lam * v[:d]
+        return np.append(out, total + self.least * offset) if self.intercept else out
 
     def _conjugate_gradients(
         self, precondition: Callable[[np.ndarray], np.ndarray], target: np.ndarray
@@ -137,28 +113,35 @@ class Hessian:
         self, rows: DenseRows | CSRRows, h: np.ndarray
     ) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that solves with the Hessian of these rows."""
-        d = self.problem.shape[1]
-        matrix = np.zeros((d + self.intercept, d + self.intercept))
+        d, xp = self.problem.shape[1], self.problem.xp
+        matrix = xp.zeros((d + self.intercept, d + self.intercept))
         if len(h):
             matrix[:d, :d] = rows.moments(h)
         if self.intercept and len(h):
             matrix[d, :d] = matrix[:d, d] = rows.transposed_product(h[:, None])[0]
-        diagonal = np.diagonal(matrix).copy()
+        diagonal = xp.diagonal(matrix).copy()
         diagonal[:d] += self.problem.lam
         if self.intercept:
             diagonal[d] = h.sum() + self.least
         for ridge in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):  # rounding may have made it indefinite
-            np.fill_diagonal(matrix, diagonal + ridge * diagonal.max())
+            places = xp.arange(len(diagonal))
+            matrix[places, places] = diagonal + ridge * diagonal.max()
             with contextlib.suppress(linalg.LinAlgError):
-                factor = linalg.cho_factor(matrix, lower=True, check_finite=False)
-                return lambda v: linalg.cho_solve(factor, v, check_finite=False)
+                return _factorised(matrix)
         return lambda v: v / diagonal
 
     def _diagonal(self) -> Callable[[np.ndarray], np.ndarray]:
-        d = self.problem.shape[1]
-        diagonal = np.full(d + self.intercept, self.problem.lam)
-        for block in self.rows.blocks():
-            sum_squares(self.rows, self.h, diagonal[:d], *block)
+        diagonal = self.rows.square_sums(self.h) + self.problem.lam
         if self.intercept:
-            diagonal[d] = self.h.sum() + self.least
+            diagonal = np.append(diagonal, self.h.sum() + self.least)
         return lambda v: v / diagonal
+
+
+def _factorised(matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function that solves with a positive definite matrix; else raise LinAlgError."""
+    if isinstance(matrix, np.ndarray):
+        factor = linalg.cho_factor(matrix, lower=True, check_finite=False)
+        return lambda v: linalg.cho_solve(factor, v, check_finite=False)
+    from zerogap.cuda.algebra import factorised
+
+    return factorised(matrix)

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from zerogap._jit import kernel
+from zerogap._jit import rowwise
 from zerogap.losses import Loss
 from zerogap.problem import Problem
 from zerogap.solvers.hessian import DIRECT, Hessian, check_memory
@@ -38,18 +38,18 @@ _LEAST = 1e-20  # of the first mu: all that rounding leaves of a gap is larger
 _Direction = tuple[np.ndarray, float, np.ndarray, np.ndarray, np.ndarray]
 
 
-@kernel
-def _fill_segments(loss, y, low, length, slope):
+@rowwise(sums=0)
+def _fill_segments(loss, y, low, length, slope, start, stop):
     """Set where the dual variables begin, and the lengths and slopes of their segments."""
     last = length.shape[1] - 1
-    for i in range(len(y)):
+    for i in range(start, stop):
         low[i], high = loss.domain(y[i])
-        start = low[i]
+        begin = low[i]
         for k in range(last + 1):
             end = high if k == last else 0.0
-            length[i, k] = end - start
-            slope[i, k] = (loss.conjugate(end, y[i]) - loss.conjugate(start, y[i])) / (end - start)
-            start = end
+            length[i, k] = end - begin
+            slope[i, k] = (loss.conjugate(end, y[i]) - loss.conjugate(begin, y[i])) / (end - begin)
+            begin = end
 
 
 @dataclass
@@ -100,12 +100,12 @@ class InteriorPoint(Solver):
     def begin(
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> InteriorPointState:
-        n, d = problem.shape
-        state = InteriorPointState(rng, draw=rng.spawn(1)[0], w=np.zeros(d), low=np.empty(n))
+        (n, d), xp = problem.shape, problem.xp
+        state = InteriorPointState(rng, draw=rng.spawn(1)[0], w=xp.zeros(d), low=xp.empty(n))
         if problem.fit_intercept:
             state.b = problem.first_intercept()
-        length, slope = np.empty((2, n, _count_segments(problem.loss)))
-        _fill_segments(problem.loss, problem.y, state.low, length, slope)
+        length, slope = xp.empty((2, n, count_segments(problem.loss)))
+        problem.over_rows(_fill_segments, problem.loss, problem.y, state.low, length, slope)
         state.t, state.s = 0.5 * length, 0.5 * length
         above = state.b + slope  # z + c
         size = _sum(problem, np.abs(above)) / length.shape[1] or 1.0
@@ -152,7 +152,8 @@ class InteriorPoint(Solver):
 
         def longest(dt: np.ndarray, dr: np.ndarray, dv: np.ndarray) -> float:
             """Return the step to the boundary."""
-            pace = max(float(np.max(x)) for x in (-dt / t, dt / s, -dr / r, -dv / v))
+            paces = [np.max(x) for x in (-dt / t, dt / s, -dr / r, -dv / v)]
+            pace = float(np.max(problem.xp.stack(paces)))
             return 1.0 / pace if pace > 0.0 else math.inf
 
         weighted = problem.share[:, None] > 0.0  # rows without weight stay where they are
@@ -175,7 +176,7 @@ class InteriorPoint(Solver):
         check_l2(self, problem)
         lines = "hinge, absolute, epsilon-insensitive and quantile"
         self._require(
-            _count_segments(problem.loss) > 0,
+            count_segments(problem.loss) > 0,
             f"{problem.loss} is not made of straight lines, as {lines} are: use Newton",
         )
         self._require(
@@ -196,7 +197,7 @@ def _mu(problem: Problem, t: np.ndarray, s: np.ndarray, r: np.ndarray, v: np.nda
     return 0.5 * _sum(problem, t * r + s * v) / t.shape[1]
 
 
-def _count_segments(loss: Loss) -> int:
+def count_segments(loss: Loss) -> int:
     """Return how many straight lines the conjugate is made of, with zero as their only kink.
 
     0 if it is none of these.  A convex function that meets a chord in its middle is that chord.

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from zerogap._jit import kernel
+from zerogap._jit import kernel, rowwise
 from zerogap.losses import Loss
 from zerogap.problem import Problem
 from zerogap.solvers.hessian import Hessian, check_memory
@@ -34,11 +35,11 @@ def _dual(loss, y, z, centre, gamma):
     return min(high, max(low, centre + loss.dual_step(centre, y, z, gamma)))
 
 
-@kernel
-def _respond_exactly(loss, y, share, z, dz, t, alpha, h):
+@rowwise(sums=2)
+def _respond_exactly(loss, y, share, z, dz, t, alpha, h, start, stop):
     """`_respond` with gamma = 0: alpha_i = -phi'(z_i + t dz_i)"""
     value, slope = 0.0, 0.0
-    for i in range(len(z)):
+    for i in range(start, stop):
         score = z[i] + t * dz[i]
         a = -loss.derivative(score, y[i])
         alpha[i] = a
@@ -48,10 +49,10 @@ def _respond_exactly(loss, y, share, z, dz, t, alpha, h):
     return value, slope
 
 
-@kernel
-def _respond_smoothly(loss, y, share, z, dz, t, alpha, h, centre, gamma):
+@rowwise(sums=2)
+def _respond_smoothly(loss, y, share, z, dz, t, alpha, h, centre, gamma, start, stop):
     value, slope = 0.0, 0.0
-    for i in range(len(z)):
+    for i in range(start, stop):
         score = z[i] + t * dz[i]
         a = _dual(loss, y[i], score, centre[i], gamma)
         alpha[i] = a
@@ -77,25 +78,36 @@ def _respond(
     Returns the smoothed loss and its slope in t.
     """
     data = (problem.loss, problem.y, problem.share, z, dz, t, alpha, h)
-    return _respond_smoothly(*data, centre, gamma) if gamma else _respond_exactly(*data)
+    if gamma:
+        return problem.over_rows(_respond_smoothly, *data, centre, gamma)
+    return problem.over_rows(_respond_exactly, *data)
 
 
-@kernel
-def _excess(loss, y, share, alpha, z):
+def _two_like(problem: Problem, z: np.ndarray) -> Any:
+    """Return two arrays like z for `_respond` to fill, with room around them.
+
+    A compiled loop adds up in another order where arrays lie so close that they might overlap, and
+    the bits of a result would depend on where memory was free.
+    """
+    return problem.xp.empty((2, len(z) + 128))[:, 64 : 64 + len(z)]
+
+
+@rowwise(sums=1)
+def _excess(loss, y, share, alpha, z, start, stop):
     """The part of the gap that the rows add up to"""
     total = 0.0
-    for i in range(len(z)):
+    for i in range(start, stop):
         total += share[i] * max(0.0, loss.excess(alpha[i], z[i], y[i]))
     return total
 
 
-@kernel
-def _mark_movable(loss, y, z, centre, gamma, reach, movable):
+@rowwise(sums=0)
+def _mark_movable(loss, y, z, centre, gamma, reach, movable, start, stop):
     """Mark the rows whose dual variables change if scores change by reach_i at most.
 
     Dual variables fall as scores rise: equal at both ends is equal in between.
     """
-    for i in range(len(z)):
+    for i in range(start, stop):
         top = _dual(loss, y[i], z[i] - reach[i], centre[i], gamma)
         bottom = _dual(loss, y[i], z[i] + reach[i], centre[i], gamma)
         movable[i] = top - bottom > 1e-12 * abs(top)
@@ -166,23 +178,24 @@ class Newton(Solver):
     def begin(
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> NewtonState:
-        n, d = problem.shape
-        state = NewtonState(rng, draw=rng.spawn(1)[0], w=np.zeros(d), centre=np.zeros(n))
+        (n, d), zeros = problem.shape, problem.xp.zeros
+        state = NewtonState(rng, draw=rng.spawn(1)[0], w=zeros(d), centre=zeros(n))
         if problem.fit_intercept:
             state.b = problem.first_intercept()
         smooth = math.isfinite(problem.loss.smoothness)
         if not smooth:  # bend the loss at all scores but far ones: its own scale is value / slope^2
-            value = problem.value_at(np.full(n, state.b), state.w)
+            value = problem.mean_loss(zeros(n) + state.b)
             state.gamma = 2.0 * value / problem.loss.lipschitz**2
             state.least = 1e-5 * state.gamma
         if warm is not None:
             w, b, alpha = warm
             alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
-            state.w, state.b, state.centre = np.array(w), float(b), problem.feasible(alpha)
+            state.w, state.b, state.centre = w.copy(), float(b), problem.feasible(alpha)
             gap = problem.certificate(state.w, state.b, state.centre).relative_gap
             state.gamma = max(state.gamma * min(1.0, 3.0 * math.sqrt(gap)), state.least)
             state.started = True
         state.alpha = state.centre.copy()
+        state.near, state.near_alpha = problem.xp.zeros(0, np.int64), zeros(0)
         return state
 
     def prepare(self, problem: Problem, state: NewtonState) -> None:
@@ -192,7 +205,7 @@ class Newton(Solver):
         if state.started or size < max(_ROWS_PER_FEATURE * d, 1000):
             return
         state.started = True
-        chosen = np.sort(state.rng.choice(n, size, replace=False))
+        chosen = problem.place(np.sort(state.rng.choice(n, size, replace=False)))
         part = problem.take(chosen)
         mass = float(part.share.sum())
         one_class = len(np.unique(part.y[part.share > 0.0])) < 2
@@ -259,21 +272,23 @@ class Newton(Solver):
         """Find the rows that may change within the radius; add up the others; return the passes."""
         n = problem.shape[0]
         z = problem.scores(state.w) + state.b
-        alpha, h, smoothed = np.empty(n), np.empty(n), (state.centre, state.gamma)
+        (alpha, h), smoothed = _two_like(problem, z), (state.centre, state.gamma)
         value, _ = _respond(problem, z, z, 0.0, alpha, h, *smoothed)
         state.value = value + 0.5 * problem.lam * float(state.w @ state.w)
         state.at, state.alpha, state.part = np.append(state.w, state.b), alpha, None
-        movable = np.ones(n, np.bool_)
+        movable = problem.xp.ones(n, np.bool_)
         if math.isfinite(radius):
             reach = radius * np.sqrt(problem.sqnorms + problem.fit_intercept)
-            _mark_movable(problem.loss, problem.y, z, *smoothed, reach, movable)
+            data = (problem.loss, problem.y, z, *smoothed, reach, movable)
+            problem.over_rows(_mark_movable, *data)
         if math.isinf(radius) or movable.sum() > 0.5 * n:
-            state.radius, state.near, state.part = math.inf, np.arange(n), problem
+            state.radius, state.near, state.part = math.inf, problem.xp.arange(n), problem
             state.near_z, state.near_alpha, state.near_h = z, alpha.copy(), h
             state.far_u, state.far_mean, state.far_value = np.zeros_like(state.w), 0.0, 0.0
         else:
             state.radius, state.near = radius, np.flatnonzero(movable)
-            state.near_z, state.near_alpha, state.near_h = z[movable], alpha[movable], h[movable]
+            state.near_z = z[movable]
+            state.near_alpha, state.near_h = _two_like(problem, state.near_z)
             part = self._part(problem, state)
             near_value, _ = _respond(
                 *(part, state.near_z, state.near_z, 0.0, state.near_alpha, state.near_h),
@@ -304,7 +319,7 @@ class Newton(Solver):
         d = problem.shape[1]
         p, p_b = direction[:d], float(direction[d]) if problem.fit_intercept else 0.0
         dz = part.scores(p) + p_b
-        alpha, h = np.empty_like(dz), np.empty_like(dz)
+        alpha, h = _two_like(problem, dz)
         # the far rows' part of the objective is a line: their dual variables do not change
         line = -lam * float(state.far_u @ p) - state.far_mean * p_b
 
@@ -327,7 +342,8 @@ class Newton(Solver):
         state.residual = 0.5 * lam * float(rest @ rest)
         state.excess = 0.0
         if state.gamma:
-            state.excess = _excess(part.loss, part.y, part.share, alpha, state.near_z)
+            data = (part.loss, part.y, part.share, alpha, state.near_z)
+            state.excess = part.over_rows(_excess, *data)
         return math.ceil((products + 2) * len(state.near) / problem.shape[0])
 
     def _compile(self, problem: Problem, gamma: float) -> None:

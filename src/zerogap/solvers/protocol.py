@@ -101,6 +101,10 @@ class Solver(Parameters):
     def observe(self, problem: Problem, state: Any, record: Record, tol: float) -> None:
         """Learn from a certificate."""
 
+    def epochs_apart(self, problem: Problem) -> int:
+        """Return the number of epochs that take as long as a certificate, roughly."""
+        return 1
+
     def story(self, problem: Problem, state: Any) -> str:
         """Return what was run, for the certificate."""
         return repr(self)

@@ -7,12 +7,14 @@ regularized loss minimization", JMLR 14, 2013; its proximal form for the elastic
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
 
 from zerogap._jit import kernel, prefetch
+from zerogap.history import Record
 from zerogap.memory import free_memory
 from zerogap.multiclass import MulticlassProblem
 from zerogap.penalties import L2, ElasticNet
@@ -72,8 +74,10 @@ def block_steps(problem, rows, slots, order, moved, alpha, u, w, bias, rho, trac
     """Maximise the dual over the vector alpha_i alone for each i in `order`, as `sdca_steps`.
 
     u and w = to_primal(u), which are one array for L2, list the classes of feature after feature.
+    Returns what the rows added to the gap when they were visited.
     """
     loss, penalty = problem.loss, problem.penalty
+    excess = 0.0
     curvature = 1.0 / (problem.lam * penalty.convexity())
     averaging = len(trace) > 0
     C, last = alpha.shape[1], len(order) - 1
@@ -91,6 +95,7 @@ def block_steps(problem, rows, slots, order, moved, alpha, u, w, bias, rho, trac
         for c in range(C):
             scores[c] += bias[0, c]
             p[c] = (c == y) - alpha[i, c]
+        excess += s * loss.vector_excess(p, scores[:C], y)
         loss.block_step(p, scores[:C], y, s * (problem.sqnorms[i] * curvature + rho), new)
         moved[k] = False
         for c in range(C):
@@ -106,6 +111,7 @@ def block_steps(problem, rows, slots, order, moved, alpha, u, w, bias, rho, trac
             step[c] = s * change / problem.lam
         if moved[k]:
             rows.add_outer(u, w, slots[k], step, penalty)
+    return excess
 
 
 @kernel
@@ -150,6 +156,9 @@ class SDCAState(State):
     moved: np.ndarray = field(default_factory=lambda: np.empty(0, np.bool_))  # in this pass
     members: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # undecided places
     chosen: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # members to visit
+    tally: float = 0.0  # of the gap, by the rows visited in this pass; for many classes
+    estimate: float = math.inf  # the tally of the pass before
+    unit: float = math.nan  # the factor that made a relative gap of it at the last certificate
     trace: np.ndarray = field(default_factory=lambda: _EMPTY)
     drawn: np.ndarray = field(default_factory=lambda: _EMPTY)
     copied: bool = False
@@ -249,6 +258,17 @@ class SDCA(Solver):
         w = problem.weights(alpha) if moved else problem.to_weights(problem.by_class(u))
         return w, b, alpha
 
+    def relative_gap(self, problem: Problem, state: SDCAState) -> float | None:
+        """Return an estimate for many classes, whose certificates take as long as an epoch."""
+        known = isinstance(problem, MulticlassProblem) and math.isfinite(state.estimate)
+        return state.unit * state.estimate if known else None
+
+    def observe(self, problem: Problem, state: SDCAState, record: Record, tol: float) -> None:
+        """Learn how far the estimate is from the truth."""
+        if 0.0 < state.estimate < math.inf:
+            primal = max(abs(record.certificate.primal), 1e-300)
+            state.unit = max(1.0, record.gap / state.estimate) / primal
+
     def _steps(self, problem: Problem, state: SDCAState, count: int) -> int:
         n = problem.shape[0]
         if count and state.copied:
@@ -289,7 +309,8 @@ class SDCA(Solver):
             rows, slots = state.near, state.chosen[span]
         if isinstance(problem, MulticlassProblem):
             w = state.u if isinstance(problem.penalty, L2) else problem.to_weights(state.u)
-            block_steps(problem, rows, slots, order, moved, *arrays, w, *bias, *averages)
+            common = (problem, rows, slots, order, moved)
+            state.tally += block_steps(*common, *arrays, w, *bias, *averages)
             return
         first = self.start == "sgd" and updates < problem.shape[0]
         if first:
@@ -303,6 +324,8 @@ class SDCA(Solver):
         A step of zero says that a row's dual variable is at a bound where it wants to stay.  Most
         such rows stay decided for good; those that do not are found by the next pass over all.
         """
+        if len(state.order):
+            state.estimate, state.tally = state.tally, 0.0
         shrink = self.shrink and self.sampling == "permutation"
         if shrink and state.passes < _PASSES and 0 < state.moved.sum() < 0.5 * n:
             state.passes += 1

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from zerogap._jit import kernel
-from zerogap.multiclass import all_votes, mean_value
 from zerogap.penalties import ElasticNet
 from zerogap.problem import Problem
 from zerogap.solvers.protocol import Answer, Solver, State
@@ -125,8 +124,9 @@ class StochasticSubgradient(Solver):
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> SubgradientState:
         state = SubgradientState(rng, draw=rng.spawn(1)[0])
-        state.v, state.c = np.zeros(problem.weight_shape), np.zeros(problem.dual_shape)
-        state.bias = np.zeros(problem.weight_shape[:-1] or 1)
+        zeros = problem.xp.zeros
+        state.v, state.c = zeros(problem.weight_shape), zeros(problem.dual_shape)
+        state.bias = zeros(problem.weight_shape[:-1] or 1)
         if problem.fit_intercept:
             state.bias[:] = problem.first_intercept()
         if warm is not None:
@@ -169,7 +169,7 @@ class StochasticSubgradient(Solver):
         if count and state.position == 0:
             state.order = self._order(n, state.rng)
             numbers[[OBJECTIVE, BATCHES]] = 0.0
-            numbers[SQNORM] = numbers[SCALE] ** 2 * np.sum(state.v**2)  # undo rounding
+            numbers[SQNORM] = numbers[SCALE] ** 2 * float(np.sum(state.v**2))  # undo rounding
         begun = self.averaging and state.updates >= state.t0
         if begun and not len(state.rest_v):
             state.rest_v, state.rest_c = np.zeros_like(state.v), np.zeros_like(state.c)
@@ -182,9 +182,9 @@ class StochasticSubgradient(Solver):
         start = state.position * self.batch_size
         order = state.order[start : start + count * self.batch_size]
         age, weighted = state.updates - state.t0 + 1, self.output == "weighted-average"
-        if problem.loss.task == "multiclass":
+        if problem.loss.task == "multiclass" or problem.on_device:
             for k, rate in enumerate(rates):
-                members = order[k * self.batch_size : (k + 1) * self.batch_size]
+                members = problem.place(order[k * self.batch_size : (k + 1) * self.batch_size])
                 self._matrix_step(
                     problem, state, members, rate, begun * (age + k if weighted else 1)
                 )
@@ -202,16 +202,13 @@ class StochasticSubgradient(Solver):
         rate: np.ndarray,
         weight: float,
     ) -> None:
-        """Make one step of `subgradient_steps` for score vectors, by matrix products."""
+        """Make one step of `subgradient_steps` by matrix products: many classes, or on a GPU."""
         (eta, shrink, bias_rate), numbers = rate, state.numbers
-        X, y = problem.rows.take(members), problem.y[members]
-        share = problem.shape[0] * problem.share[members] / len(members)
-        z = numbers[SCALE] * X.product(state.v) + state.bias
-        slopes = np.empty_like(z)
-        all_votes(problem.loss, y, z, slopes)
-        slopes[np.arange(len(y)), y] -= 1.0
-        slopes *= share[:, None]
-        value = mean_value(problem.loss, y, share, z)
+        part = problem.take(members)
+        part = part._with(share=problem.shape[0] / len(members) * part.share)
+        z = numbers[SCALE] * part.scores(state.v) + state.bias
+        pull = (part.share * part.dual_from_scores(z).T).T
+        value = part.mean_loss(z)
         numbers[OBJECTIVE] += value + 0.5 * problem.lam * numbers[SQNORM]
         numbers[BATCHES] += 1.0
         numbers[SCALES] += weight * numbers[SCALE]
@@ -224,15 +221,19 @@ class StochasticSubgradient(Solver):
             state.v *= numbers[SCALE]
             state.c *= numbers[SCALE]
             numbers[SCALE] = 1.0
-        moves = -eta / numbers[SCALE] * slopes
-        change = X.transposed_product(moves)
+        moves = eta / numbers[SCALE] * pull
+        many = problem.loss.task == "multiclass"
+        change = (part.rows.transposed_product if many else part.rows.transposed_times)(moves)
         state.v += change
         state.c[members] += moves
         if weight:
             state.rest_v -= numbers[SCALES] * change
             state.rest_c[members] -= numbers[SCALES] * moves
-        numbers[SQNORM] = numbers[SCALE] ** 2 * np.sum(state.v**2)
-        state.bias -= bias_rate * slopes.sum(axis=0)
+        numbers[SQNORM] = numbers[SCALE] ** 2 * float(np.sum(state.v**2))
+        state.bias += bias_rate * pull.sum(axis=0)
+        if numbers[SQNORM] > (radius := self._ball(problem)) ** 2:
+            numbers[SCALE] *= radius / math.sqrt(numbers[SQNORM])
+            numbers[SQNORM] = radius**2
 
     def _draw(self, problem: Problem, state: SubgradientState) -> None:
         scale = state.numbers[SCALE]

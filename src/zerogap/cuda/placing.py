@@ -1,0 +1,21 @@
+"""Move what estimators are given to the GPU; needs none before it is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zerogap.cuda.device import arrays, watched
+
+
+def on_device(X: Any) -> Any:
+    """Return checked rows on the GPU."""
+    arrays()  # says what is missing, if something is
+    with watched():
+        from zerogap.cuda.rows import as_device_rows
+
+        return as_device_rows(X)
+
+
+def on_device_array(a: Any) -> Any:
+    """Return an array on the GPU."""
+    return arrays().asarray(a)

@@ -1,0 +1,110 @@
+"""The problems of `zerogap.problem` and `zerogap.multiclass`, with their arrays on a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zerogap.cuda.device import arrays, check_memory, free_memory, to_host, watched
+from zerogap.cuda.kernels import launch
+from zerogap.cuda.rows import as_device_rows
+from zerogap.multiclass import MulticlassProblem
+from zerogap.problem import Problem
+
+
+class _OnDevice:
+    """What both problems do otherwise than on the processor."""
+
+    on_device = True
+    pace = 1000.0
+    rows: Any
+    shape: Any
+    share: Any
+    lam: float
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        with watched():
+            super().__init__(*given, **named)
+
+    @property
+    def xp(self) -> Any:
+        """CuPy."""
+        return arrays()
+
+    def over_rows(self, loop: Any, *args: Any) -> Any:
+        return launch(loop, self.shape[0], *args)
+
+    def over_features(self, loop: Any, *args: Any) -> Any:
+        return launch(loop, len(args[-1]), *args)
+
+    def _wrapped(self, X: Any) -> Any:
+        return as_device_rows(X)
+
+    def host(self, a: Any) -> Any:
+        return to_host(a)
+
+    def place(self, a: Any) -> Any:
+        return arrays().asarray(a) if np.ndim(a) else a  # kernels take numbers as they are
+
+    def finish(self) -> None:
+        if hasattr(arrays(), "cuda"):
+            arrays().cuda.get_current_stream().synchronize()
+
+    def free_memory(self) -> float:
+        return free_memory()
+
+    @property
+    def fingerprint(self) -> str:
+        raise ValueError(
+            "checkpoints are not written from a GPU: use device='cpu' or no checkpoint"
+        )
+
+    def _on_device(self, a: Any, shape: tuple[int, ...], name: str) -> Any:
+        a = arrays().ascontiguousarray(arrays().asarray(a, dtype=np.float64))
+        if a.shape != shape or not bool(np.isfinite(a).all()):
+            raise ValueError(f"{name} must be finite numbers of shape {shape}, got {a.shape}")
+        return a
+
+
+class DeviceProblem(_OnDevice, Problem):
+    """A `Problem` on a GPU."""
+
+    def best_intercept(self, z: Any, near: Any = 0.0, accuracy: float = 0.0) -> float:
+        return super().best_intercept(z, float(near), accuracy)  # sums are arrays of one number
+
+    def _vector(self, w: Any) -> Any:
+        return self._on_device(w, self.weight_shape, "w")
+
+    def _dual_vector(self, alpha: Any) -> Any:
+        return self._on_device(alpha, self.dual_shape, "alpha")
+
+
+class DeviceMulticlassProblem(_OnDevice, MulticlassProblem):
+    """A `MulticlassProblem` on a GPU."""
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        return self.rows.product(w)
+
+    def dual_sum(self, alpha: np.ndarray) -> np.ndarray:
+        return self.rows.transposed_product(self.share[:, None] * alpha / self.lam)
+
+    def _matrix(self, a: Any, shape: tuple[int, int], name: str) -> Any:
+        return self._on_device(a, shape, name)
+
+
+def to_device(problem: Problem) -> Problem:
+    """Return the problem with its arrays on the GPU."""
+    if isinstance(problem, _OnDevice):
+        return problem
+    many = isinstance(problem, MulticlassProblem)
+    cls = DeviceMulticlassProblem if many else DeviceProblem
+    check_memory(
+        problem.rows.nbytes + 100.0 * np.prod(problem.dual_shape), f"training on {problem.shape}"
+    )
+    fields = problem.__getstate__()
+    rows = as_device_rows(problem.rows)
+    on_device = object.__new__(cls)
+    moved = {name: on_device.place(fields[name]) for name in ("y", "share", "sqnorms")}
+    on_device._set(*{**fields, "rows": rows, **moved}.values())
+    return on_device

@@ -1,0 +1,404 @@
+"""Rows on a GPU, dense or CSR, behind the operations that linear methods need.
+
+WIDTH threads share a row, or a piece of it if it is long.  Products with X' use a transposed copy
+of sparse data, whose rows are pieces of columns: nothing is added atomically, so that results do
+not depend on the order in which threads run.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zerogap.cuda.device import arrays, check_memory, free_memory, is_on_device, sparse_arrays
+from zerogap.cuda.kernels import THREADS, WIDTH, cuda, sum_of_lanes, view
+from zerogap.rows import CSRRows, DenseRows, as_rows
+
+_PIECE = 2048  # values of a row that WIDTH threads add up; longer rows are cut
+_CHUNK = 1 << 26  # values converted to double precision at a time
+_AT_A_TIME = 1 << 18  # threads that keep a large GPU busy
+
+
+@cuda.jit
+def _dots(values, columns, starts, width, places, w, squared, out):
+    """out_k = x_i . w, or |x_i|^2, for all rows i = k, or those in places
+
+    Without columns, values are summed as they are.
+    """
+    lane = cuda.grid(1) % WIDTH
+    for k in range(cuda.grid(1) // WIDTH, out.shape[0], cuda.gridsize(1) // WIDTH):
+        i = places[k] if places.shape[0] > 0 else k
+        first, end = i * width, (i + 1) * width
+        if width == 0:
+            first, end = np.int64(starts[i]), np.int64(starts[i + 1])
+        total = 0.0
+        for m in range(first + lane, end, WIDTH):
+            value = np.float64(values[m])
+            if squared:
+                total += value * value
+            elif width > 0:
+                total += value * w[m - first]
+            elif columns.shape[0] > 0:
+                total += value * w[columns[m]]
+            else:
+                total += value
+        total = sum_of_lanes(total)
+        if lane == 0:
+            out[k] = total
+
+
+@cuda.jit
+def _column_sums(values, d, c, squared, out):
+    """out_sj = sum_i c_i x_ij over each S-th row from row s on, or with squares of x_ij
+
+    Thread number s d + j has the values with that number, and each S d-th after it: threads side by
+    side read values side by side.
+    """
+    t = cuda.grid(1)
+    if t < out.shape[0]:
+        total, i = 0.0, t // d
+        for k in range(t, values.shape[0], out.shape[0]):
+            value = np.float64(values[k])
+            total += c[i] * (value * value if squared else value)
+            i += out.shape[0] // d
+        out[t] = total
+
+
+def _blocks(rows: int) -> int:
+    return max(1, min(-(-rows * WIDTH // THREADS), 1 << 16))
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceRows:
+    """What both storages share; `shape`, `stored` and `nbytes` are theirs."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        raise NotImplementedError
+
+    def times(self, w: Any) -> Any:
+        """Return X w."""
+        raise NotImplementedError
+
+    def transposed_times(self, c: Any, squared: bool = False) -> Any:
+        """Return X' c, or with squares of X."""
+        raise NotImplementedError
+
+    def product(self, W: Any) -> Any:
+        """Return X W' for weights W of shape (k, n_features)."""
+        return arrays().stack([self.times(w) for w in arrays().ascontiguousarray(W)], axis=1)
+
+    def transposed_product(self, A: Any) -> Any:
+        """Return A' X for coefficients A of shape (n_samples, k)."""
+        columns = arrays().ascontiguousarray(A.T)
+        return arrays().stack([self.transposed_times(c) for c in columns])
+
+    def weighted_product(self, h: Any, v: Any, offset: float) -> tuple[Any, float]:
+        """Return sum_i f_i x_i and the sum of f_i = h_i (x_i.v + offset)."""
+        f = h * (self.times(v) + offset)
+        return self.transposed_times(f), float(f.sum())
+
+    def square_sums(self, h: Any) -> Any:
+        """Return sum_i h_i x_ij^2 for each feature."""
+        return self.transposed_times(h, squared=True)
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceDenseRows(DeviceRows):
+    """Rows of a C-contiguous matrix."""
+
+    X: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape
+
+    @property
+    def stored(self) -> int:
+        """Number of stored values."""
+        return self.X.size
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by the arrays."""
+        return self.X.nbytes
+
+    @functools.cached_property
+    def parts(self) -> tuple[Any, Any, Any, int]:
+        """Values, columns, starts and width, as kernels take rows."""
+        return view(self.X.ravel()), _none(), _none(), self.X.shape[1]
+
+    @functools.cached_property
+    def sqnorms(self) -> Any:
+        """|x_i|^2 for all rows, in float64."""
+        return self._dots(arrays().zeros(0), True)
+
+    def times(self, w: Any) -> Any:
+        return self._dots(w, False)
+
+    def _dots(self, w: Any, squared: bool) -> Any:
+        return _sums(self.parts, _none(), w, squared, self.shape[0])
+
+    def transposed_times(self, c: Any, squared: bool = False) -> Any:
+        n, d = self.shape
+        stripes = max(1, min(n // 32, _AT_A_TIME // d))
+        out = arrays().empty(stripes * d)
+        blocks = -(-len(out) // THREADS)
+        _column_sums[blocks, THREADS](self.parts[0], d, view(c), squared, view(out))
+        return out.reshape(stripes, d).sum(axis=0)
+
+    def product(self, W: Any) -> Any:
+        if self.in_double is not None:
+            return self.in_double @ W.T
+        parts = [self.X[part].astype(np.float64) @ W.T for part in self._cuts()]
+        return arrays().concatenate(parts)
+
+    def transposed_product(self, A: Any) -> Any:
+        if self.in_double is not None:
+            return A.T @ self.in_double
+        return sum(A[part].T @ self.X[part].astype(np.float64) for part in self._cuts())
+
+    @functools.cached_property
+    def in_double(self) -> Any:
+        """The matrix in double precision if there is plenty of memory: products are faster."""
+        if self.X.dtype == np.float64:
+            return self.X
+        return self.X.astype(np.float64) if 16.0 * self.X.size < free_memory() else None
+
+    def moments(self, h: Any) -> Any:
+        """Return sum_i h_i x_i x_i' for h_i >= 0."""
+        roots = np.sqrt(h)[:, None]
+        return sum(_squared(self.X[part] * roots[part]) for part in self._cuts())
+
+    def _cuts(self) -> list[slice]:
+        n, d = self.shape
+        size = max(1, _CHUNK // d)
+        return [slice(start, start + size) for start in range(0, n, size)]
+
+    def take(self, order: Any) -> DeviceDenseRows:
+        """Return a copy of these rows, in this order."""
+        double = "in_double" in vars(self) and self.in_double is not None
+        return DeviceDenseRows((self.in_double if double else self.X)[order])
+
+
+def _squared(X: Any) -> Any:
+    """Return X' X, in parts that are worked on at the same time if X is tall."""
+    n, d = X.shape
+    parts = min(_AT_A_TIME // (d * d), n // 256)
+    if parts < 2:
+        return X.T @ X
+    size = n // parts
+    tall = X[: parts * size].reshape(parts, size, d)
+    rest = X[parts * size :]
+    return (tall.transpose(0, 2, 1) @ tall).sum(axis=0) + rest.T @ rest
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceCSRRows(DeviceRows):
+    """Rows of a CSR matrix."""
+
+    values: Any
+    columns: Any
+    starts: Any
+    n_columns: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.starts) - 1, self.n_columns
+
+    @property
+    def stored(self) -> int:
+        """Number of stored values."""
+        return len(self.values)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held by the arrays."""
+        return self.values.nbytes + self.columns.nbytes + self.starts.nbytes
+
+    @functools.cached_property
+    def parts(self) -> tuple[Any, Any, Any, int]:
+        """Values, columns, starts and width, as kernels take rows."""
+        return view(self.values), view(self.columns), view(self.starts), 0
+
+    @functools.cached_property
+    def pieces(self) -> tuple[Any, Any] | None:
+        """Where the pieces of long rows start, and which piece each row starts with, if any."""
+        xp = arrays()
+        lengths = xp.diff(self.starts)
+        if int(lengths.max()) <= 2 * _PIECE:
+            return None
+        counts = xp.maximum(1, -(-lengths // _PIECE))
+        firsts = xp.concatenate([xp.zeros(1, np.int64), xp.cumsum(counts)])
+        piece = xp.arange(int(firsts[-1]))
+        row = xp.searchsorted(firsts, piece, side="right") - 1
+        starts = self.starts[row] + _PIECE * (piece - firsts[row])
+        return xp.append(starts, self.starts[-1]).astype(self.starts.dtype), firsts
+
+    @functools.cached_property
+    def sqnorms(self) -> Any:
+        """|x_i|^2 for all rows, in float64."""
+        return self._dots(arrays().zeros(0), True)
+
+    def times(self, w: Any) -> Any:
+        return self._dots(w, False)
+
+    def _dots(self, w: Any, squared: bool) -> Any:
+        if self.pieces is None:
+            return _sums(self.parts, _none(), w, squared, self.shape[0])
+        values, columns, _, width = self.parts
+        ends, firsts = self.pieces
+        cut = (values, columns, view(ends), width)
+        partial = _sums(cut, _none(), w, squared, len(ends) - 1)
+        whole = (view(partial), _none(), view(firsts), 0)
+        return _sums(whole, _none(), w, False, self.shape[0])
+
+    @functools.cached_property
+    def transposed(self) -> DeviceCSRRows:
+        """The columns as rows."""
+        check_memory(3 * self.nbytes, "a transposed copy of the data")
+        matrix = self.matrix().T.tocsr()
+        return DeviceCSRRows(matrix.data, matrix.indices, matrix.indptr, self.shape[0])
+
+    def transposed_times(self, c: Any, squared: bool = False) -> Any:
+        if not squared:
+            return self.transposed.times(c)
+        columns, squares = self.transposed, self.transposed.values.astype(np.float64) ** 2
+        return DeviceCSRRows(squares, columns.columns, columns.starts, columns.n_columns).times(c)
+
+    def moments(self, h: Any) -> Any:
+        """Return sum_i h_i x_i x_i' for h_i >= 0."""
+        (n, d), matrix = self.shape, self.matrix()
+        size = max(1, _CHUNK // d)
+        total = arrays().zeros((d, d))
+        for start in range(0, n, size):
+            part = slice(start, min(n, start + size))
+            total += DeviceDenseRows(matrix[part].toarray()).moments(h[part])
+        return total
+
+    def take(self, order: Any) -> SomeRows:
+        """Return some of these rows, in this order, without a copy."""
+        return SomeRows(self, order)
+
+    def matrix(self) -> Any:
+        """Return these rows as a CSR matrix of CuPy, without a copy."""
+        arrays = (self.values, self.columns, self.starts)
+        return sparse_arrays().csr_matrix(arrays, shape=self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class SomeRows(DeviceRows):
+    """Some rows of a CSR matrix, without a copy.
+
+    A copy would need a transposed one as well, which takes longer to make than products with the
+    one that there is, with zeros for the other rows.
+    """
+
+    all_rows: DeviceCSRRows
+    places: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.places), self.all_rows.n_columns
+
+    @property
+    def stored(self) -> int:
+        """Number of stored values, roughly."""
+        return self.all_rows.stored * len(self.places) // max(1, self.all_rows.shape[0])
+
+    nbytes = 0
+
+    @property
+    def sqnorms(self) -> Any:
+        """|x_i|^2 for all rows, in float64."""
+        return self.all_rows.sqnorms[self.places]
+
+    def times(self, w: Any) -> Any:
+        return _sums(self.all_rows.parts, view(self.places), w, False, len(self.places))
+
+    def transposed_times(self, c: Any, squared: bool = False) -> Any:
+        everywhere = arrays().zeros(self.all_rows.shape[0])
+        everywhere[self.places] = c
+        return self.all_rows.transposed_times(everywhere, squared)
+
+    def moments(self, h: Any) -> Any:
+        """Return sum_i h_i x_i x_i' for h_i >= 0."""
+        matrix = self.all_rows.matrix()[self.places]
+        arrays = (matrix.data, matrix.indices, matrix.indptr)
+        return DeviceCSRRows(*arrays, self.all_rows.n_columns).moments(h)
+
+    def take(self, order: Any) -> SomeRows:
+        """Return some of these rows, in this order."""
+        return SomeRows(self.all_rows, self.places[order])
+
+
+def _sums(parts: tuple[Any, ...], places: Any, w: Any, squared: bool, rows: int) -> Any:
+    out = arrays().empty(rows)
+    _dots[_blocks(rows), THREADS](*parts, places, view(w), squared, view(out))
+    return out
+
+
+@functools.cache
+def _none() -> Any:
+    return view(arrays().zeros(0, np.int64))
+
+
+def as_device_rows(X: Any) -> DeviceDenseRows | DeviceCSRRows:
+    """Return rows on the GPU: moved there after all checks, or as they are if they are there."""
+    if isinstance(X, DeviceRows):
+        return X  # type: ignore[return-value]
+    if not is_on_device(X):
+        return _moved(as_rows(X))
+    return _checked(X)
+
+
+def _moved(rows: DenseRows | CSRRows) -> DeviceDenseRows | DeviceCSRRows:
+    check_memory(1.1 * rows.nbytes + 200.0 * rows.shape[0], f"X of shape {rows.shape}")
+    xp = arrays()
+    if isinstance(rows, DenseRows):
+        return DeviceDenseRows(xp.asarray(rows.X))
+    signed = rows.indices.view(np.int32 if rows.indices.itemsize == 4 else np.int64)
+    starts = rows.indptr
+    if rows.stored < 2**31 and starts.itemsize == 8:  # CuPy wants both of one type
+        starts = starts.astype(signed.dtype)
+    return DeviceCSRRows(
+        xp.asarray(rows.data), xp.asarray(signed), xp.asarray(starts), rows.n_columns
+    )
+
+
+def _checked(X: Any) -> DeviceDenseRows | DeviceCSRRows:
+    """Check what is on the GPU already, where it is, and wrap it without a copy if possible."""
+    xp, sparse = arrays(), sparse_arrays()
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X must be two-dimensional with rows and columns, got shape {X.shape}")
+    if X.dtype.kind not in "buif":
+        raise ValueError(f"X has type {X.dtype}, which is not a real number of at most 64 bits")
+    single = X.dtype == np.float32
+    dtype = np.float32 if single else np.float64
+    rows: DeviceDenseRows | DeviceCSRRows
+    if sparse.issparse(X):
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        data = X.data.astype(dtype, copy=False)
+        rows = DeviceCSRRows(data, X.indices, X.indptr, X.shape[1])
+        sound = len(data) == 0 or (int(X.indices.min()) >= 0 and int(X.indices.max()) < X.shape[1])
+        if not sound:
+            raise ValueError(f"X is not a valid CSR matrix: it has {X.shape[1]} columns, not more")
+    else:
+        data = xp.ascontiguousarray(X, dtype=dtype)
+        rows = DeviceDenseRows(data)
+    if not bool(xp.isfinite(data.sum(dtype=np.float64))) and not bool(xp.isfinite(data).all()):
+        where = int(xp.argmin(xp.isfinite(data).ravel()))
+        if isinstance(rows, DeviceCSRRows):
+            i = int((rows.starts <= where).sum()) - 1
+            j = int(rows.columns[where])
+        else:
+            i, j = divmod(where, X.shape[1])
+        raise ValueError(f"Input X contains NaN or infinity at row {i}, column {j}: drop the row")
+    return rows

@@ -1,0 +1,281 @@
+"""Newton's method for losses of score vectors: as it is, or on entropic proximal sub-problems.
+
+References: M. Teboulle, "Entropic proximal mappings with applications to nonlinear programming",
+Mathematics of Operations Research 17, 1992; Y. Nesterov, "Smooth minimization of non-smooth
+functions", Mathematical Programming 103, 2005, for the maximum that entropy makes smooth.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from math import exp, log
+from typing import Any
+
+import numpy as np
+
+from zerogap._jit import rowwise
+from zerogap.multiclass import MulticlassProblem
+from zerogap.multiclass_losses import MulticlassHinge, Softmax
+from zerogap.solvers.hessian import check_memory
+from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
+from zerogap.solvers.newton import _BALANCE, _PART, _ROWS_PER_FEATURE, _line_search
+from zerogap.solvers.protocol import Answer, Solver, State
+from zerogap.solvers.sgd import check_l2
+
+_PATIENCE = 8  # products
+_COOLER = 0.3  # from one temperature to the next
+_LEAST = 1e-5  # of the first temperature
+_FEWEST = 1e-9  # votes of a centre: a class without any could never get some
+_EMPTY = np.empty(0)
+
+
+@rowwise(sums=2)
+def _vote_exactly(loss, y, share, z, dz, p, start, stop):
+    """`_vote` with mu = 0: p_i - e_y is the gradient of phi at z_i"""
+    value, slope = 0.0, 0.0
+    for i in range(start, stop):
+        loss.votes(z[i], y[i], p[i])
+        value += share[i] * loss.vector_value(z[i], y[i])
+        slope -= share[i] * dz[i, y[i]]
+        for k in range(z.shape[1]):
+            slope += share[i] * p[i, k] * dz[i, k]
+    return value, slope
+
+
+@rowwise(sums=3)
+def _vote_warmly(loss, y, share, z, dz, p, centre, mu, start, stop):
+    """`_vote` at a temperature: p is the softmax of centre + (scores, costs included) / mu"""
+    value, slope, excess = 0.0, 0.0, 0.0
+    for i in range(start, stop):
+        top = centre[i, y[i]] + z[i, y[i]] / mu
+        for k in range(z.shape[1]):
+            top = max(top, centre[i, k] + (z[i, k] + (k != y[i])) / mu)
+        total = 0.0
+        for k in range(z.shape[1]):
+            p[i, k] = exp(centre[i, k] + (z[i, k] + (k != y[i])) / mu - top)
+            total += p[i, k]
+        value += share[i] * (mu * (log(total) + top) - z[i, y[i]])
+        slope -= share[i] * dz[i, y[i]]
+        for k in range(z.shape[1]):
+            p[i, k] /= total
+            slope += share[i] * p[i, k] * dz[i, k]
+        excess += share[i] * max(0.0, loss.vector_excess(p[i], z[i], y[i]))
+    return value, slope, excess
+
+
+def _vote(
+    problem: MulticlassProblem,
+    z: np.ndarray,
+    dz: np.ndarray,
+    p: np.ndarray,
+    centre: np.ndarray,
+    mu: float,
+) -> tuple[float, float, float]:
+    """Set the votes p that answer the scores z; with mu > 0 they pay mu KL(p, exp(centre)).
+
+    Returns the loss so smoothed, its slope along dz, and the part of the gap that smoothing costs.
+    """
+    data = (problem.loss, problem.y, problem.share, z, dz, p)
+    if mu:
+        return problem.over_rows(_vote_warmly, *data, centre, mu)
+    return (*problem.over_rows(_vote_exactly, *data), 0.0)
+
+
+@dataclass
+class MulticlassNewtonState(State):
+    """State of `MulticlassNewton`; intercepts are a last column of weights and their gradient."""
+
+    w: np.ndarray = field(default_factory=lambda: _EMPTY)
+    z: np.ndarray = field(default_factory=lambda: _EMPTY)  # scores
+    p: np.ndarray = field(default_factory=lambda: _EMPTY)  # votes
+    gradient: np.ndarray = field(default_factory=lambda: _EMPTY)
+    centre: np.ndarray = field(default_factory=lambda: _EMPTY)  # logarithms of votes
+    mu: float = 0.0  # temperature
+    least: float = 0.0  # one below which rounding of scores shows in votes
+    scale: np.ndarray = field(default_factory=lambda: _EMPTY)  # the preconditioner
+    inverse: np.ndarray = field(default_factory=lambda: _EMPTY)
+    products: int = 0  # for the last direction
+    limit: int = -1  # products from which the preconditioner is renewed
+    steps: int = 0  # since the centre moved
+    started: bool = False
+    value: float = math.inf  # of the sub-problem, at most that of the problem
+    excess: float = math.inf  # the part of the gap that smoothing costs
+    residual: float = math.inf  # the part of the gap that the sub-problem's solution would close
+
+
+@dataclass(frozen=True)
+class MulticlassNewton(Solver):
+    """Newton's method for many classes: few, expensive steps, whatever the condition of the data.
+
+    The softmax is minimised as it is.  For the multiclass hinge the dual is maximised by the
+    entropic proximal point method: its sub-problems, D(a) - mu mean KL(p, centre) with votes
+    p = e_y - a, have smooth primals, in which mu log(sum centre exp(score / mu)) stands for the
+    largest score.  In the Hessian only those rows count that vote for two classes or more.
+
+    The Newton direction is found by conjugate gradients.  They are preconditioned by the
+    curvatures of all weights and, with up to 3000 features, by the inverse of one matrix: the
+    correlations of the features, of a sample of rows if there are many.
+
+    Notes
+    -----
+    An update is one Newton step, and counts as an epoch; it costs a few dozen passes over the
+    data.  Memory: the data, once more for the rows with curvature, a dozen numbers for each row and
+    class, and d^2.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> from zerogap.solvers.multiclass_newton import MulticlassNewton
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    >>> problem = zg.Problem(X, [0, 1, 2], "softmax", lam=1e-3)
+    >>> result = zg.solve(problem, MulticlassNewton(), tol=1e-9, random_state=0)
+    >>> result.certificate.relative_gap <= 1e-9
+    True
+    """
+
+    multiclass = True
+
+    def begin(
+        self, problem: Any, rng: np.random.Generator, warm: Answer | None = None
+    ) -> MulticlassNewtonState:
+        (C, d), zeros = problem.weight_shape, problem.xp.zeros
+        state = MulticlassNewtonState(rng, draw=rng.spawn(1)[0])
+        state.w = zeros((C, d + problem.fit_intercept))
+        if problem.fit_intercept:
+            state.w[:, d] = problem.first_intercept()
+        state.z = zeros(problem.dual_shape) + (state.w[:, d] if problem.fit_intercept else 0.0)
+        if not math.isfinite(problem.loss.smoothness):
+            state.mu = problem.mean_loss(state.z)  # bends the loss at all scores but far ones
+            state.least = _LEAST * state.mu
+            state.centre = zeros(problem.dual_shape) - math.log(C)
+        alpha = zeros(problem.dual_shape)
+        if warm is not None:
+            w, b, alpha = warm
+            alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
+            alpha = problem.feasible(alpha)
+            gap = problem.certificate(w, b, alpha).relative_gap
+            state.mu = max(state.mu * min(1.0, 3.0 * math.sqrt(gap)), state.least)
+            state.centre = _as_centre(problem._votes(alpha))
+            state.w[:, :d] = w - w.mean(axis=0)
+            if problem.fit_intercept:
+                state.w[:, d] = b
+            state.z = all_scores(problem, state.w)
+            state.started = True
+        state.p = problem._votes(alpha)
+        return state
+
+    def prepare(self, problem: Any, state: MulticlassNewtonState) -> None:
+        """Start at the optimum of a part of the rows, which is off by some d / rows only."""
+        n, d = problem.shape
+        size = n // _PART
+        small = size < max(_ROWS_PER_FEATURE * d, 1000)
+        if state.started or small or problem.on_device:  # where few rows take as long as many
+            return
+        state.started = True
+        chosen = problem.place(np.sort(state.rng.choice(n, size, replace=False)))
+        part = problem.take(chosen)
+        if len(np.unique(part.y[part.share > 0.0])) < problem.n_classes:
+            return
+        part = part._with(share=part.share / part.share.sum())
+        ahead = self.begin(part, state.rng)
+        self.prepare(part, ahead)
+        for _ in range(50):
+            self._steps(part, ahead, 1)
+            if self.relative_gap(part, ahead) <= d / size:
+                break
+        state.w, state.z = ahead.w, all_scores(problem, ahead.w)
+        for name in ("mu", "scale", "inverse", "products", "limit"):
+            setattr(state, name, getattr(ahead, name))
+
+    def epoch_length(self, problem: Any) -> int:
+        return 1
+
+    def answer(self, problem: Any, state: MulticlassNewtonState) -> Answer:
+        d = problem.shape[1]
+        b: Any = state.w[:, d].copy() if problem.fit_intercept else problem.xp.zeros(len(state.w))
+        return state.w[:, :d].copy(), b, problem._votes(state.p)
+
+    def relative_gap(self, problem: Any, state: MulticlassNewtonState) -> float:
+        return (state.excess + state.residual) / max(state.value, 1e-300)
+
+    def _steps(self, problem: Any, state: MulticlassNewtonState, count: int) -> int:
+        passes = 0
+        for _ in range(count):
+            if state.mu and state.steps and state.residual <= _BALANCE * state.excess:
+                self._move_centre(state)
+            if not state.steps:
+                passes += self._look_around(problem, state)
+            passes += self._step(problem, state)
+        if not count:
+            self._compile(problem)
+        return passes * problem.shape[0]
+
+    def _move_centre(self, state: MulticlassNewtonState) -> None:
+        state.centre = _as_centre(state.p)
+        if state.steps <= 8:
+            state.mu = max(_COOLER * state.mu, state.least)
+        elif state.steps > 20:
+            state.mu *= 2.0
+        state.steps = 0
+
+    def _look_around(self, problem: Any, state: MulticlassNewtonState) -> int:
+        """Begin a sub-problem where the last one ended; return the passes."""
+        w, state.p = state.w[:, : problem.shape[1]], np.empty_like(state.z)
+        value, _, state.excess = _vote(problem, state.z, state.z, state.p, state.centre, state.mu)
+        state.value = value + 0.5 * problem.lam * float((w * w).sum())
+        self._set_gradient(problem, state)
+        return 1
+
+    def _set_gradient(self, problem: Any, state: MulticlassNewtonState) -> None:
+        d = problem.shape[1]
+        rest = -all_sums(problem, problem._votes(state.p))
+        rest[:, :d] += state.w[:, :d]
+        state.gradient = problem.lam * rest
+        state.residual = 0.5 * problem.lam * float((rest[:, :d] ** 2).sum())
+
+    def _step(self, problem: Any, state: MulticlassNewtonState) -> int:
+        """Make one step of Newton's method with a line search; return the passes it took."""
+        lam, d = problem.lam, problem.shape[1]
+        hessian = MulticlassHessian(problem, state.p / (state.mu or 1.0))
+        worn = state.products > state.limit
+        if worn:
+            state.scale, state.inverse = hessian.preconditioner(state.rng)
+        preconditioner = (state.scale, state.inverse)
+        direction, state.products = hessian.solve(-state.gradient, *preconditioner)
+        if worn:
+            patience = _PATIENCE if problem.on_device else 4  # there, inverses take longer
+            state.limit = state.products + max(patience, state.products // 2)
+        dz = all_scores(problem, direction)
+        w, dw, p = state.w[:, :d], direction[:, :d], np.empty_like(state.p)
+        pairs = ((w, w), (w, dw), (dw, dw), (state.gradient, direction))
+        ww, wd, dd, start = problem.xp.stack([(a * b).sum() for a, b in pairs]).tolist()
+
+        def look(t: float) -> tuple[float, float]:
+            z = state.z + t * dz
+            value, slope, state.excess = _vote(problem, z, dz, p, state.centre, state.mu)
+            value += 0.5 * lam * (ww + 2.0 * t * wd + t * t * dd)
+            return value, slope + lam * (wd + t * dd)
+
+        t, state.value = _line_search(look, state.value, start)
+        state.w = state.w + t * direction
+        state.z = state.z + t * dz
+        state.p = p
+        state.steps += 1
+        self._set_gradient(problem, state)
+        return math.ceil(2 + state.products * len(hessian.h) / len(p))
+
+    def _compile(self, problem: Any) -> None:
+        few = problem.take(problem.xp.arange(min(2, problem.shape[0])))
+        self._steps(few, self.begin(few, np.random.default_rng(0)), 1)
+
+    def _check(self, problem: Any) -> None:
+        check_l2(self, problem)
+        known = isinstance(problem.loss, Softmax | MulticlassHinge)
+        self._require(known, f"knows no derivative of the votes of {problem.loss}: use SDCA")
+        check_memory(self, problem)
+
+
+def _as_centre(p: np.ndarray) -> np.ndarray:
+    votes = np.maximum(p, _FEWEST)
+    return np.log(votes / votes.sum(axis=1, keepdims=True))
