@@ -26,8 +26,8 @@ class Certificate:
     seconds : float
         Time spent on updates; certificates and recording are not counted.
     stop_reason : str
-        "converged", "labels settled", "max_epochs", "max_examples", "max_seconds", "callback" or
-        "interrupted".
+        "converged", "labels settled", "max_epochs", "max_examples", "max_seconds", "callback",
+        "interrupted" or "device failed".
     solver : str
         What was run and, if it was chosen automatically, why.
     parts : tuple of Certificate

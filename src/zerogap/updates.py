@@ -121,7 +121,7 @@ def start_without(
     The old weights are nearest to the new optimum.  Where they would do as they are, the part of
     the rows would stay in them: then the weights of the dual variables that are left.
     """
-    w, b, alpha = answer
+    w, b, alpha = map(problem.place, answer)
     proof = problem.examine(w, b, alpha)
     if proof.gap <= tol * abs(proof.primal):
         w = problem.weights(problem.feasible(alpha))

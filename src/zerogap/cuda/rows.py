@@ -322,7 +322,7 @@ class SomeRows(DeviceRows):
 
     def transposed_times(self, c: Any, squared: bool = False) -> Any:
         everywhere = arrays().zeros(self.all_rows.shape[0])
-        everywhere[self.places] = c
+        arrays().add.at(everywhere, self.places, c)  # a place may come twice
         return self.all_rows.transposed_times(everywhere, squared)
 
     def moments(self, h: Any) -> Any:

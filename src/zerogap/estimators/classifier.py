@@ -226,7 +226,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on rows and labels, or on a Store, its weights not counted."""
         if not isinstance(X, Store):
-            return super().score(X, y, sample_weight)
+            return super().score(to_host(X), to_host(y), sample_weight)
         classes: Any = X.classes
         right = sum(
             np.sum(self.predict(part.X) == classes[part.y.astype(np.int64)])
@@ -267,11 +267,12 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         >>> bool(certified.mean() > 0.9)
         True
         """
+        X = to_host(X)
         regions, labels = self._regions(), self.predict(X)
         joint = self._loss().task == "multiclass"
         if joint and len(self.classes_) == 2:
             regions, joint = [difference(regions[0])], False
-        model = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+        model = np.atleast_2d(to_host(self.coef_)), np.atleast_1d(to_host(self.intercept_))
         return labels, settled_rows(self._rows(X), *model, regions, joint)
 
     def certified_fraction(self, X: Any) -> float:
@@ -292,7 +293,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         With more than two classes and the logistic loss, the one-against-rest probabilities
         divided by their sum.
         """
-        scores = self._scores(X)
+        scores = self._scores(to_host(X))
         if scores.shape[1] > 1 and self._loss().task == "multiclass":
             return softmax(scores, axis=1)
         likely = expit(scores)

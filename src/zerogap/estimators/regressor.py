@@ -166,8 +166,8 @@ class LinearRegressor(RegressorMixin, LinearModel):
         >>> bool((high - low).max() < 0.1)
         True
         """
-        regions, rows = self._regions(), self._rows(X)
-        coef, b = self.coef_[None, :], np.atleast_1d(self.intercept_)
+        regions, rows = self._regions(), self._rows(to_host(X))
+        coef, b = to_host(self.coef_)[None, :], np.atleast_1d(to_host(self.intercept_))
         scores = rows.product(coef) + b
         low, high = score_bounds(scores, np.sqrt(rows.sqnorms), coef, b, regions)
         return scores[:, 0], low[:, 0], high[:, 0]
@@ -175,7 +175,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R2 on rows and targets, or on a Store, its weights not counted."""
         if not isinstance(X, Store):
-            return super().score(X, y, sample_weight)
+            return super().score(to_host(X), to_host(y), sample_weight)
         errors = squares = total = 0.0
         for _, part in X.stream():
             errors += float(np.sum((part.y - self.predict(part.X)) ** 2))

@@ -123,7 +123,7 @@ def solve(
     if problem.on_device and checkpoint is not None:
         raise ValueError("checkpoints are not written from a GPU: leave checkpoint out")
     if problem.loss.task == "multiclass" and not solver.multiclass:
-        raise ValueError(f"{type(solver).__name__} cannot take {problem.loss}: use SDCA")
+        raise ValueError(f"{type(solver).__name__} cannot take {problem.loss}: use Auto")
     streamed = isinstance(problem, StreamedProblem)
     if streamed is not isinstance(solver, BlockSDCA):
         right = "a store: use BlockSDCA" if streamed else "memory: use SDCA or another solver"
@@ -390,7 +390,7 @@ class _Run:
     def result(self, reason: str, progress: Progress | None) -> Result:
         """Return the answer: the last one, or the best certified one if that was asked for."""
         chosen = self.last
-        unplanned = reason in ("interrupted", "diverged")
+        unplanned = reason in ("interrupted", "diverged", "device failed")
         if self.best is not None and (unplanned or self.solver.output == "best"):
             chosen = self.best
         certificate = dataclasses.replace(chosen.certificate, stop_reason=reason)
