@@ -52,7 +52,7 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py svmlight --runs 500000
 	$(BIN)/python benchmarks/fuzz.py model --runs 500000
 
-# Certified statements against exact optima: hours; PROOFS=1000 takes minutes.
+# Certified statements against exact optima: an hour or two of two cores; PROOFS=1000 takes minutes.
 PROOFS ?= 100000
 prove: $(VENV)/.dev
 	$(BIN)/python benchmarks/prove.py --count $(PROOFS)

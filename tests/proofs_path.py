@@ -3,6 +3,7 @@
 import numpy as np
 
 import zerogap as zg
+from optimum import optimum
 from proofs import BINARY, JOINT, REGRESSION, random_case
 from zerogap.paths import PathError
 
@@ -31,13 +32,11 @@ def prove_path(seed):
         assert claimed.gap <= tol * claimed.primal, (seed, lam)
         assert abs(claimed.primal - true.primal) <= 1e-9 * true.primal, (seed, lam)
         assert abs(claimed.gap - true.gap) <= 1e-6 * true.gap + 1e-9 * true.primal, (seed, lam)
-    second_order = loss not in JOINT and settings["l1_ratio"] == 0.0
-    problem = zg.Problem(X, y, lam=lams[0], **given)
-    for solver in (zg.Newton(), zg.SDCA()) if second_order else (zg.SDCA(),):
-        exact = zg.solve(problem, solver, tol=1e-12, max_epochs=20_000, random_state=0).certificate
-        if exact.relative_gap <= 1e-10:
-            claimed, rounding = path.at(lams[0]).certificate, 1e-9 * exact.primal
-            assert claimed.dual <= exact.primal + rounding, (seed, lams[0])
-            assert claimed.primal >= exact.dual - rounding, (seed, lams[0])
-            return len(path.lams)
-    return None
+    for lam in lams:
+        found, best = path.at(lam), optimum(X, y, lam=lam, weights=weights, loss=loss, **settings)
+        claimed, rounding = found.certificate, 1e-12 * best.primal
+        assert claimed.dual <= best.primal + rounding, (seed, lam)
+        assert claimed.primal >= best.primal - best.gap - rounding, (seed, lam)
+        radius = np.sqrt(2.0 * claimed.gap / (lam * (1.0 - settings["l1_ratio"])))
+        assert np.linalg.norm(found.w - best.w) <= radius + best.radius, (seed, lam)
+    return len(path.lams)

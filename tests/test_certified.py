@@ -7,22 +7,34 @@ import pytest
 
 import zerogap as zg
 from proofs import prove_intervals, prove_labels
+from zerogap.certified import score_bounds
+from zerogap.estimators import classifier, regressor
 
 
 @pytest.mark.parametrize("start", range(0, 160, 40))
 def test_no_certified_label_is_wrong(start):
     shares = [prove_labels(seed) for seed in range(start, start + 40)]
-    known = [share for share in shares if share is not None]
-    assert len(known) >= 38  # the optimum was found
-    assert np.mean(known) > 0.3  # and something was certified
+    assert np.mean(shares) > 0.3  # something was certified
 
 
 @pytest.mark.parametrize("start", range(0, 100, 50))
 def test_no_optimal_prediction_is_outside_its_interval(start):
     widths = [prove_intervals(seed) for seed in range(start, start + 50)]
-    known = [width for width in widths if width is not None]
-    assert len(known) >= 48
-    assert np.isfinite(known).all()
+    assert np.isfinite(widths).all()
+
+
+def test_wrong_labels_and_intervals_would_be_found(monkeypatch):
+    monkeypatch.setattr(classifier, "settled_rows", lambda rows, *_: np.ones(rows.shape[0], bool))
+    with pytest.raises(AssertionError):
+        [prove_labels(seed) for seed in range(40)]
+
+    def tenth(*given):
+        low, high = score_bounds(*given)
+        return 0.55 * low + 0.45 * high, 0.45 * low + 0.55 * high
+
+    monkeypatch.setattr(regressor, "score_bounds", tenth)
+    with pytest.raises(AssertionError):
+        [prove_intervals(seed) for seed in range(50)]
 
 
 def test_a_radius_too_small_by_half_would_be_found():

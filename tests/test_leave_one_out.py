@@ -1,13 +1,16 @@
 """Leave-one-out predictions are those of the optimal models without the row."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.svm import SVC
 
+import proofs_leave_one_out
 import zerogap as zg
 from problems import make_problem
-from proofs_leave_one_out import fit_without, prove_leave_one_out
+from proofs_leave_one_out import prove_leave_one_out, score_without
 from zerogap.loo import leave_one_out
 from zerogap.losses import LOSSES
 
@@ -17,6 +20,16 @@ PROBLEMS = 200
 @pytest.mark.parametrize("first", range(0, PROBLEMS, 20))
 def test_random_problems_agree_with_fits_without_the_row(first):
     assert sum(prove_leave_one_out(seed) or 0 for seed in range(first, first + 20)) >= 40
+
+
+def test_wrong_bounds_would_be_found(monkeypatch):
+    def shifted(problem, **options):
+        found = leave_one_out(problem, **options)
+        return dataclasses.replace(found, low=found.low + 1e-3, high=found.high + 1e-3)
+
+    monkeypatch.setattr(proofs_leave_one_out, "leave_one_out", shifted)
+    with pytest.raises(AssertionError, match=r"seed \d+, row \d+"):
+        [prove_leave_one_out(seed) for seed in range(20)]
 
 
 def make_classes(n=60, seed=0):
@@ -94,7 +107,7 @@ def test_bounds_hold_for_a_rough_model_too():
     X, y = make_classes()
     for intercept in (False, True):
         problem = zg.Problem(X, y, "logistic", fit_intercept=intercept)
-        exact = [fit_without(problem, X, np.ones(60), i)[0] for i in range(12)]
+        exact = [score_without(problem, X, np.ones(60), i)[0] for i in range(12)]
         widths = []
         for w in (np.full(3, 0.3), np.zeros(3)):
             for alpha in (None, 0.1 * y):
