@@ -4,8 +4,9 @@
 
 Sparse rows are generated into a store of ten times MEMORY.  A child process that may allocate
 MEMORY and no more (RLIMIT_DATA) trains to a relative gap of 1e-3; its peak is what the
-operating system has counted.  Then the same is done with all rows in memory.  Needs three times
-the size of the store, 3 GB, on disk and in memory.
+operating system has counted, as is what it has read and written in all, certificates included, in
+sizes of the store.  Then the same is done with all rows in memory.  Needs three times the size of
+the store, 3 GB, on disk and in memory.
 """
 
 from __future__ import annotations
@@ -39,7 +40,11 @@ from zerogap.solvers import BlockSDCA
 from zerogap.store import Store
 from zerogap.streamed import StreamedProblem
 path, loss, memory, lam, tol = sys.argv[1], sys.argv[2], *map(float, sys.argv[3:])
+def transferred():
+    with open("/proc/self/io") as file:
+        return [int(line.split()[1]) for line in file][:2]
 store = Store(path, max_memory=int(memory))
+before = transferred()
 resource.setrlimit(resource.RLIMIT_DATA, (int(memory), int(memory)))
 problem = StreamedProblem(store, loss, lam, True)
 result = zg.solve(problem, BlockSDCA(), tol=tol, random_state=0)
@@ -47,8 +52,9 @@ with open("/proc/self/status") as file:
     peak = next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
 proof = result.certificate
 place = "memory" if problem.in_memory else "disk"
+volumes = [(b - a) / store.nbytes for a, b in zip(before, transferred())]
 print(json.dumps([peak, proof.relative_gap, proof.epochs, len(result.history["gap"]),
-                  proof.seconds, place]))
+                  proof.seconds, place, *volumes]))
 """
 
 
@@ -107,13 +113,15 @@ def main() -> None:
             output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
             fits.append(json.loads(output.stdout))
         memory = in_memory(store)
-    names = "loss,lam n,peak MB,duals in,gap,passes,certificates,MB/s,passes in memory,certificates"
-    print(f"| {' | '.join(names.split(','))} |\n|{' --- |' * 10}")
+    names = "loss,lam n,peak MB,duals in,gap,passes,certificates,read,written,MB/s"
+    names += ",passes in memory,certificates"
+    print(f"| {' | '.join(names.split(','))} |\n|{' --- |' * 12}")
     for (loss, lam), found, there in zip(CASES, fits, memory, strict=True):
-        peak, gap, epochs, certificates, seconds, place = found
+        peak, gap, epochs, certificates, seconds, place, read, written = found
         rate = epochs * store.nbytes / seconds / 1e6
-        ours = f"{peak / 1e6:.0f} | {place} | {gap:.1e} | {epochs:g} | {certificates} | {rate:.0f}"
-        print(f"| {loss} | {lam * ROWS:g} | {ours} | {there[0]:g} | {there[1]} |", flush=True)
+        ours = f"{peak / 1e6:.0f} | {place} | {gap:.1e} | {epochs:g} | {certificates}"
+        disk = f"{read:.1f} | {written:.1f} | {rate:.0f}"
+        print(f"| {loss} | {lam * ROWS:g} | {ours} | {disk} | {there[0]:g} | {there[1]} |")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from problems import make_data
 from zerogap.losses import LOSSES
 from zerogap.solvers import BlockSDCA
 from zerogap.store import Store, write_store
-from zerogap.streamed import Column, StreamedProblem, load
+from zerogap.streamed import Column, Extract, StreamedProblem, load
 
 MULTICLASS = ("multiclass-hinge", "softmax")
 VARIANTS = [  # storage, dtype, weighted, intercept, l1_ratio
@@ -117,10 +117,15 @@ def test_dual_variables_on_disk_change_no_bit(loss, tmp_path):
     assert again.history["gap"][0] <= second.certificate.gap * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("record", ["epoch", 170])
-def test_resumes_bit_for_bit(record, tmp_path):
+@pytest.mark.parametrize("stop_at", [3.1, 5.0])
+@pytest.mark.parametrize("record", ["epoch", 170, 61])
+def test_resumes_bit_for_bit(record, stop_at, tmp_path, monkeypatch):
     store = make_store(tmp_path)
     path = tmp_path / "run.zg"
+    made, extract = [], StreamedProblem.extract
+    monkeypatch.setattr(
+        StreamedProblem, "extract", lambda *given: made.append(extract(*given)) or made[-1]
+    )
 
     def run(problem, stop_at=None, **more):
         halt = None if stop_at is None else lambda seen: seen.epoch >= stop_at
@@ -128,11 +133,13 @@ def test_resumes_bit_for_bit(record, tmp_path):
         return zg.solve(problem, BlockSDCA(), callback=halt, **settings, **more)
 
     whole = run(StreamedProblem(store, "hinge", 0.01, True))
-    run(StreamedProblem(store, "hinge", 0.01, True), 3.1, checkpoint=path, checkpoint_every=0)
+    run(StreamedProblem(store, "hinge", 0.01, True), stop_at, checkpoint=path, checkpoint_every=0)
+    assert not made
     rest = run(StreamedProblem(Store(store.path), "hinge", 0.01, True), checkpoint=path)
     assert np.array_equal(whole.w, rest.w)
     assert np.array_equal(whole.alpha, rest.alpha)
     assert np.array_equal(whole.history["gap"], rest.history["gap"])
+    assert any(copy.n_samples for copy in made)  # the copies of rows had to be made again
     for other in (
         StreamedProblem(store, "hinge", 0.01, True, positive=0),
         StreamedProblem(store, "hinge", 0.01, True, class_weight=[1, 2]),
@@ -174,24 +181,61 @@ def test_a_stopped_run_keeps_what_is_certified(tmp_path):
         random_state=0,
     )
     assert result.stop_reason == "interrupted"
-    assert 1 < result.certificate.epochs < 3
+    assert 1 < result.history["epoch"][-1] < 3
     found = problem.certificate(result.w, result.b, result.alpha)
     assert found.gap == pytest.approx(result.certificate.gap, rel=1e-9)
 
 
-def test_blocks_that_are_decided_are_not_read_again(tmp_path):
+def test_rows_that_are_decided_are_not_read_again(tmp_path):
     rng = np.random.default_rng(0)
-    y = np.repeat([-1.0, 1.0], 1000)
-    X = np.column_stack([y * rng.uniform(10, 20, 2000), rng.standard_normal(2000)])
-    X[::400, 0] = 0.5 * y[::400]  # the others are far from the margin
+    X = rng.standard_normal((4000, 30), dtype=np.float32)
+    y = X[:, :10].sum(axis=1) + 2.0 * rng.standard_normal(4000) > 0
     store = write_store(tmp_path / "store", [(X, y)])
-    problem = StreamedProblem(store, "squared-hinge", 1e-4)
-    reads = []
-    read = store.read
+    problem = StreamedProblem(store, "hinge", None, True)
+    reads, read = [], store.read
     store.read = lambda k, *more: reads.append(k) or read(k, *more)
-    zg.solve(problem, BlockSDCA(), tol=0.0, max_epochs=12, record=24000, random_state=0)
-    assert len(set(reads)) == len(store.blocks) == 20
-    assert min(len(set(reads[i : i + 20])) for i in range(len(reads) - 20)) <= 5
+    settings = {"tol": 1e-2, "random_state": 0}
+    result = zg.solve(problem, BlockSDCA(), **settings)
+    memory = in_memory(store, "hinge", problem.lam, True)
+    shrunk = zg.solve(memory, zg.SDCA(), **settings).certificate.epochs
+    plain = zg.solve(memory, zg.SDCA(shrink=False), **settings).certificate.epochs
+    epochs, certificates = result.certificate.epochs, len(result.history["gap"])
+    assert epochs <= 1.5 * shrunk < plain
+    assert len(reads) / len(store.blocks) < certificates + 0.7 * epochs
+
+
+def test_a_full_disk_costs_the_copies_alone(tmp_path, monkeypatch):
+    store = make_store(tmp_path)
+    monkeypatch.setattr(Extract, "room", 0)
+    monkeypatch.setattr(Extract, "add", None)
+    problem = StreamedProblem(store, "hinge", 0.01, True)
+    result = zg.solve(problem, BlockSDCA(), tol=1e-2, random_state=0)
+    assert result.stop_reason == "converged"
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("loss", ["hinge", "squared", "softmax"])
+def test_an_extract_holds_the_chosen_rows(loss, storage, tmp_path):
+    store = make_store(tmp_path, loss, storage, np.float32, weighted=True)
+    factors = None if store.classes is None else np.arange(len(store.classes))
+    problem = StreamedProblem(store, loss, 0.1, class_weight=factors)
+    chosen = np.zeros(450, np.bool_)
+    for k, count in enumerate((40, 0, 70, 60)):
+        chosen[problem.span(k)][np.random.default_rng(k).permutation(100)[:count]] = True
+    extract = problem.extract([2, 1, 0, 3], chosen)
+    extract.finish()
+    assert extract.origins == [[2, 0], [3]]
+    assert [block.rows for block in extract.blocks] == [110, 60]
+    assert extract.n_samples == 170
+    w = np.random.default_rng(1).standard_normal(problem.weight_shape)
+    rows = {k: part.take(np.flatnonzero(chosen[problem.span(k)])) for k, part in problem.stream()}
+    for part, origin in zip(problem.stream(source=extract), extract.origins, strict=True):
+        for name in ("y", "share", "sqnorms"):
+            expected = np.concatenate([getattr(rows[k], name) for k in origin])
+            assert np.array_equal(getattr(part[1], name), expected)
+        scores = np.concatenate([rows[k].scores(w) for k in origin])
+        np.testing.assert_allclose(part[1].scores(w), scores, rtol=1e-12)
+    assert sorted(path.name for path in store.path.iterdir()) == ["blocks-0.bin", "manifest.json"]
 
 
 def test_an_unfit_solver_or_problem_is_refused(tmp_path):

@@ -14,16 +14,21 @@ import numpy as np
 _PIECE = 1 << 17  # rows
 
 
+def nameless_file(folder: Any) -> Any:
+    """Return a file in a folder that goes when it is closed, and that nobody else can open."""
+    try:
+        return tempfile.TemporaryFile(dir=folder)
+    except OSError:  # a store that one may only read
+        return tempfile.TemporaryFile()
+
+
 class Column:
     """Numbers for each row in a nameless file, read and written by slices as an array is."""
 
     def __init__(self, shape: tuple[int, ...], folder: Any) -> None:
         self.shape = shape
         self._width = 8 * math.prod(shape[1:])
-        try:
-            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
-        except OSError:  # a store that one may only read
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        self._file = nameless_file(folder)
         weakref.finalize(self, self._file.close)
         self._file.truncate(shape[0] * self._width)
 

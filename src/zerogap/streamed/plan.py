@@ -10,7 +10,9 @@ _CODE = 110e6  # bytes that Numba takes to load or compile the kernels
 _POINTS = 6  # numbers per row and class: the dual points of a run and its records, scores
 _VECTORS = 10  # numbers per feature and class: iterate, dual sum, those of records, room to work
 _WORK = 64  # bytes per row and class of a block: targets, shares, norms, order, dual variables
-_WINDOW = 10  # blocks
+_WINDOW = 8  # blocks
+_FLAGS = 2  # bytes per row: whether it is visited in a pass, and whether it has moved
+_ASIDE = 3  # blocks: the one that is being read, and two of rows that wait to be copied
 
 
 def worth_loading(store: Store) -> bool:
@@ -22,8 +24,9 @@ def window(store: Store) -> int:
     """Return how many blocks to have in memory together.
 
     The rows of a block are always visited near one another, which costs epochs unless rows of
-    other blocks, ever different ones, come in between.  Measured on 100 blocks: ten at a time need
-    as many epochs as a random order of all rows, one at a time 3 to 12 times as many.
+    other blocks, ever different ones, come in between.  Measured on 100 blocks: eight at a time
+    need a fifth more epochs than a random order of all rows, two twice as many, one 3 to 12 times
+    as many; but hardly more in passes over copies of undecided rows, whose blocks are of many.
     """
     most = min(_WINDOW, len(store.blocks))
     if store.max_memory is None:
@@ -38,14 +41,15 @@ def _largest(store: Store) -> int:
 def fits(store: Store, n_classes: int = 1) -> bool:
     """Tell whether the numbers of each row have room in memory; refuse what has none at all.
 
-    The peak is what the process takes now, compiled kernels, the blocks of a window and the one
-    that is being read, with what is computed of their rows, and some vectors of weights; then come
-    the numbers of each row.
+    The peak is what the process takes now, compiled kernels, the blocks of a window and those that
+    are read and copied, with what is computed of their rows, some vectors of weights, and flags of
+    each row; then come the numbers of each row.
     """
-    now, count = resident_memory(), window(store) + 1
+    now, count = resident_memory(), window(store) + _ASIDE
     blocks = count * (_largest(store) + _WORK * n_classes * max(b.rows for b in store.blocks))
     weights = 8.0 * _VECTORS * n_classes * store.n_features
-    least = now + _CODE + blocks + weights
+    flags = float(_FLAGS * store.n_samples)
+    least = now + _CODE + blocks + weights + flags
     columns = 8.0 * store.n_samples * (_POINTS * n_classes + 1 + store.weighted)
     if store.max_memory is None:
         return columns < 0.5 * free_memory()
@@ -53,7 +57,8 @@ def fits(store: Store, n_classes: int = 1) -> bool:
         raise ValueError(
             f"max_memory={format_size(store.max_memory)} is not enough for {store.path}: the "
             f"process takes {format_size(now)} now, compiled code {format_size(_CODE)}, {count} "
-            f"blocks {format_size(blocks)}, {store.n_features} features {format_size(weights)}: "
+            f"blocks {format_size(blocks)}, {store.n_features} features {format_size(weights)}, "
+            f"{store.n_samples} rows {format_size(flags)}: "
             f"give at least {format_size(1.01 * least)}, or convert the data into smaller blocks"
         )
     return least + columns <= store.max_memory

@@ -18,10 +18,11 @@ from zerogap.checks import check_scale, is_positive
 from zerogap.losses import Loss, as_loss
 from zerogap.multiclass import balancing_factors
 from zerogap.penalties import as_penalty
-from zerogap.problem import Problem, Proof, penalty_cost, penalty_slack
+from zerogap.problem import OnProcessor, Problem, Proof, penalty_cost, penalty_slack
 from zerogap.rows import CSRRows, DenseRows
 from zerogap.store import Store
 from zerogap.streamed.columns import Column
+from zerogap.streamed.extract import Extract
 from zerogap.streamed.plan import fits, window
 from zerogap.streamed.reading import block_rows
 
@@ -35,7 +36,7 @@ class _Survey:
     sqnorms: np.ndarray  # sum of s_i |x_i|^2 for each class
 
 
-class StreamedProblem:
+class StreamedProblem(OnProcessor):
     """A `Problem` whose rows lie in a store, for `BlockSDCA`.
 
     Rows are read block by block.  What there is for each row - targets, dual variables, scores -
@@ -167,15 +168,28 @@ class StreamedProblem:
         return np.zeros(shape) if self.in_memory else Column(shape, self.store.path)
 
     def stream(
-        self, order: Iterable[int] | None = None, kept: int = 1
+        self,
+        order: Iterable[int] | None = None,
+        kept: int = 1,
+        source: Extract | None = None,
     ) -> Generator[tuple[int, Problem]]:
         """Yield the number of each block and its rows, as a part of the problem.
 
-        The last `kept` parts are valid while the next one is asked for.
+        The last `kept` parts are valid while the next one is asked for.  They may be those of
+        an `Extract` instead.
         """
-        with contextlib.closing(self.store.stream(order, kept)) as blocks:
+        make: Any = self._part if source is None else self._whole
+        with contextlib.closing((source or self.store).stream(order, kept)) as blocks:
             for k, part in blocks:
-                yield k, self._part(block_rows(part), part.y, part.sample_weight)
+                yield k, make(block_rows(part), part.y, part.sample_weight)
+
+    def extract(self, blocks: Iterable[int], chosen: np.ndarray) -> Extract:
+        """Copy the chosen rows of some blocks, one block after the other."""
+        extract = Extract(self.store)
+        with contextlib.closing(self.stream(blocks)) as parts:
+            for k, part in parts:
+                extract.add(k, part.take(np.flatnonzero(chosen[self.span(k)])))
+        return extract
 
     def _look(self) -> _Survey:
         """Read all rows once, and keep what there is one number of for each."""
@@ -201,8 +215,11 @@ class StreamedProblem:
             share *= self._factors[y.astype(np.int64)]
         if self.loss.task == "classification":
             y = np.where(y == self.positive, 1.0, -1.0)
-        elif self.loss.task == "multiclass":
-            y = y.astype(np.int64)
+        return self._whole(rows, y, share)
+
+    def _whole(self, rows: DenseRows | CSRRows, y: np.ndarray, share: np.ndarray) -> Problem:
+        """Return rows of the problem with the targets and shares of their losses."""
+        y = y.astype(np.int64) if self.loss.task == "multiclass" else y
         settings = (self.loss, self.lam, self.fit_intercept, self.l1_ratio, self.n_classes)
         return Problem.part(rows, y, share, *settings)
 
