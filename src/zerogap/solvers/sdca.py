@@ -267,7 +267,7 @@ class SDCA(Solver):
         """Learn how far the estimate is from the truth."""
         if 0.0 < state.estimate < math.inf:
             primal = max(abs(record.certificate.primal), 1e-300)
-            state.unit = max(1.0, record.gap / state.estimate) / primal
+            state.unit = record.gap / (state.estimate * primal)
 
     def _steps(self, problem: Problem, state: SDCAState, count: int) -> int:
         n = problem.shape[0]
