@@ -80,8 +80,17 @@ class DeviceRows:
         """Number of rows and of columns."""
         raise NotImplementedError
 
+    @functools.cached_property
+    def sqnorms(self) -> Any:
+        """|x_i|^2 for all rows, in float64."""
+        return self._dots(arrays().zeros(0), True)
+
     def times(self, w: Any) -> Any:
         """Return X w."""
+        return self._dots(w, False)
+
+    def _dots(self, w: Any, squared: bool) -> Any:
+        """Return x_i . w, or |x_i|^2, for all rows."""
         raise NotImplementedError
 
     def transposed_times(self, c: Any, squared: bool = False) -> Any:
@@ -131,14 +140,6 @@ class DeviceDenseRows(DeviceRows):
     def parts(self) -> tuple[Any, Any, Any, int]:
         """Values, columns, starts and width, as kernels take rows."""
         return view(self.X.ravel()), _none(), _none(), self.X.shape[1]
-
-    @functools.cached_property
-    def sqnorms(self) -> Any:
-        """|x_i|^2 for all rows, in float64."""
-        return self._dots(arrays().zeros(0), True)
-
-    def times(self, w: Any) -> Any:
-        return self._dots(w, False)
 
     def _dots(self, w: Any, squared: bool) -> Any:
         return _sums(self.parts, _none(), w, squared, self.shape[0])
@@ -239,14 +240,6 @@ class DeviceCSRRows(DeviceRows):
         starts = self.starts[row] + _PIECE * (piece - firsts[row])
         return xp.append(starts, self.starts[-1]).astype(self.starts.dtype), firsts
 
-    @functools.cached_property
-    def sqnorms(self) -> Any:
-        """|x_i|^2 for all rows, in float64."""
-        return self._dots(arrays().zeros(0), True)
-
-    def times(self, w: Any) -> Any:
-        return self._dots(w, False)
-
     def _dots(self, w: Any, squared: bool) -> Any:
         if self.pieces is None:
             return _sums(self.parts, _none(), w, squared, self.shape[0])
@@ -312,13 +305,8 @@ class SomeRows(DeviceRows):
 
     nbytes = 0
 
-    @property
-    def sqnorms(self) -> Any:
-        """|x_i|^2 for all rows, in float64."""
-        return self.all_rows.sqnorms[self.places]
-
-    def times(self, w: Any) -> Any:
-        return _sums(self.all_rows.parts, view(self.places), w, False, len(self.places))
+    def _dots(self, w: Any, squared: bool) -> Any:
+        return _sums(self.all_rows.parts, view(self.places), w, squared, len(self.places))
 
     def transposed_times(self, c: Any, squared: bool = False) -> Any:
         everywhere = arrays().zeros(self.all_rows.shape[0])
