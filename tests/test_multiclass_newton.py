@@ -98,8 +98,9 @@ def test_votes_have_the_slope_and_the_derivative_that_are_claimed(loss):
     alpha = np.eye(C)[problem.y] - p
     assert excess == pytest.approx(problem.row_terms(z, 0.0, alpha)[1], abs=1e-12)
     claimed = dz.copy()
-    problem.over_rows(multiclass_hessian._bend, p / (mu or 1.0), claimed)
-    np.testing.assert_allclose(claimed, (right - left) / (2 * step), atol=1e-8)
+    problem.over_rows(multiclass_hessian._bend, problem.share, p / (mu or 1.0), claimed)
+    change = problem.share[:, None] * (right - left) / (2 * step)
+    np.testing.assert_allclose(claimed, change, atol=1e-8)
 
 
 def test_votes_at_a_temperature_are_the_best_for_it():

@@ -160,10 +160,13 @@ class MulticlassProblem(Problem):
 
     def dual_sum(self, alpha: np.ndarray) -> np.ndarray:
         """Return U(alpha)."""
-        coefficients = self.share[:, None] * alpha / self.lam
+        return self.gathered(self.share[:, None] * alpha / self.lam)
+
+    def gathered(self, c: np.ndarray) -> np.ndarray:
+        """Return sum_i c_i x_i' for coefficients of shape (n_samples, n_classes)."""
         u, padded = np.zeros(self.shape[1] * self.padded), np.zeros(self.padded)
         for block in self.rows.blocks():
-            _add_rows(self.rows, coefficients, u, padded, _IDENTITY, *block)
+            _add_rows(self.rows, c, u, padded, _IDENTITY, *block)
         return self.by_class(u)
 
     @property

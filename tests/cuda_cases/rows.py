@@ -6,6 +6,7 @@ from scipy import sparse
 
 from problems import make_data
 from zerogap.cuda import rows as device_rows
+from zerogap.cuda.algebra import inverses
 from zerogap.cuda.device import arrays, sparse_arrays, to_host
 from zerogap.cuda.rows import _checked, as_device_rows
 
@@ -105,3 +106,12 @@ def test_rows_on_the_device_are_checked_there(storage):
         _checked(on_device(X + 1j))
     with pytest.raises(ValueError, match=r"rows and columns, got shape \(0, 3\)"):
         _checked(arrays().zeros((0, 3)))
+
+
+@pytest.mark.parametrize("d", [1, 64, 65, 200])
+def test_rows_of_many_matrices_are_inverted_together(d):
+    """From blocks of 64 rows and fewer, which need not fill the matrix."""
+    factors = np.random.default_rng(d).standard_normal((3, d, 2 * d))
+    matrices = factors @ factors.transpose(0, 2, 1) + np.eye(d)
+    found = to_host(inverses(arrays().asarray(matrices)))
+    np.testing.assert_allclose(found @ matrices, np.broadcast_to(np.eye(d), found.shape), atol=1e-9)

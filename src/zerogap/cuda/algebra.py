@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.cuda.device import SIMULATED, arrays
+from zerogap.cuda.device import arrays
+
+_AT_ONCE = 64  # rows of a block that is inverted as a whole
 
 
 def factorised(matrix: Any) -> Callable[[Any], Any]:
@@ -25,12 +27,34 @@ def factorised(matrix: Any) -> Callable[[Any], Any]:
     return solve
 
 
-def inverse(matrix: Any) -> Any:
-    """Return the inverse of a positive definite matrix."""
-    if SIMULATED:
-        return np.linalg.inv(matrix)
-    from cupyx.scipy.linalg import solve_triangular
+def inverses(matrices: Any) -> Any:
+    """Return the inverses of a stack of positive definite matrices, found at the same time.
 
-    lower = arrays().linalg.cholesky(matrix)
-    half = solve_triangular(lower, arrays().eye(len(matrix)), lower=True, check_finite=False)
-    return half.T @ half
+    That of a Cholesky factor grows from its diagonal blocks: the inverse of [A 0; B C] is
+    [A^-1 0; -C^-1 B A^-1 C^-1].
+    """
+    xp = arrays()
+    number, d, _ = matrices.shape
+    blocks = 1
+    while d > _AT_ONCE * blocks:
+        blocks *= 2
+    size = -(-d // blocks)
+    lower = xp.zeros((number, blocks * size, blocks * size))
+    lower[:] = xp.eye(blocks * size)
+    lower[:, :d, :d] = xp.linalg.cholesky(matrices)
+    parts = lower.reshape(number, blocks, size, blocks, size)
+    places = xp.arange(blocks)
+    found = xp.linalg.inv(parts[:, places, :, places, :].reshape(-1, size, size))
+    found = found.reshape(blocks, number, size, size)
+    while blocks > 1:
+        upper_left, lower_right = found[::2], found[1::2]
+        parts = lower.reshape(number, blocks, size, blocks, size)
+        even = xp.arange(0, blocks, 2)
+        between = parts[:, even + 1, :, even, :]
+        found = xp.zeros((blocks // 2, number, 2 * size, 2 * size))
+        found[..., :size, :size] = upper_left
+        found[..., size:, size:] = lower_right
+        found[..., size:, :size] = -lower_right @ between @ upper_left
+        blocks, size = blocks // 2, 2 * size
+    half = found[0, :, :d, :d]
+    return half.transpose(0, 2, 1) @ half

@@ -86,8 +86,8 @@ class DeviceMulticlassProblem(_OnDevice, MulticlassProblem):
     def scores(self, w: np.ndarray) -> np.ndarray:
         return self.rows.product(w)
 
-    def dual_sum(self, alpha: np.ndarray) -> np.ndarray:
-        return self.rows.transposed_product(self.share[:, None] * alpha / self.lam)
+    def gathered(self, c: np.ndarray) -> np.ndarray:
+        return self.rows.transposed_product(c)
 
     def _matrix(self, a: Any, shape: tuple[int, int], name: str) -> Any:
         return self._on_device(a, shape, name)

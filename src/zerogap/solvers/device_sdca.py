@@ -23,9 +23,7 @@ from zerogap.penalties import L2, ElasticNet
 from zerogap.problem import Problem
 from zerogap.solvers.protocol import Answer, Solver, State
 
-_ROWS_APART = (
-    64  # rows for each one that is worked on at a time, at least: fewer disturb each other
-)
+_ROWS_APART = 64  # rows for each one that is worked on at a time: fewer disturb each other
 _CLOSEST = 32  # the same, for the few rows that still move
 _PASSES = 20  # over the rows that still move, between two over all
 _SETTLED = 32  # epochs before that begins
@@ -35,7 +33,10 @@ _STRONGEST = 4.0  # damping, beyond which fewer rows at a time are better
 
 @cuda.jit(device=True)
 def _fresh(a, j):
-    """Return a[j] as it is now: the caches of multiprocessors do not see what others add."""
+    """Return a[j] as it is now: the caches of multiprocessors do not see what others add.
+
+    For a j that changes from call to call: a compiler may ask once where j is the same.
+    """
     return a[j] if SIMULATED else cuda.ldcg(a, j)
 
 
@@ -68,12 +69,12 @@ def _steps_of(loss: Loss, penalty: L2 | ElasticNet) -> Any:
                 start, end = starts[i], starts[i + 1]
             s, a, target, sqnorm = share[i], alpha[i], y[i], sqnorms[i]
             z = 0.0
+            if rho > 0.0 and lane == 0:  # an atomic addition is the only way to look each time
+                z = cuda.atomic.add(bias, 0, 0.0)
             for m in range(start + lane, end, WIDTH):
                 j = m - start if width > 0 else columns[m]
                 z += np.float64(values[m]) * to_primal(_fresh(u, j))
             z = sum_of_lanes(z)
-            if rho > 0.0:
-                z += _fresh(bias, 0)
             q = damping * s * (sqnorm / (lam * convexity) + rho)
             step = dual_step(a, target, z, q)
             if step != 0.0:
@@ -86,6 +87,8 @@ def _steps_of(loss: Loss, penalty: L2 | ElasticNet) -> Any:
                     if rho > 0.0:
                         cuda.atomic.add(bias, 0, rho * s * step)
                         cuda.atomic.add(bias, 1, s * step)
+                if WIDTH > 1:
+                    cuda.syncwarp()  # the next row is to see what all lanes have added
 
     return steps
 

@@ -21,8 +21,8 @@ _RIDGE = 1e-11  # of correlations: more than rounding, which might make them ind
 
 
 @rowwise(sums=0)
-def _bend(h, dz, start, stop):
-    """dz_i := J_i dz_i with J_i = diag(h_i) - h_i h_i' / sum(h_i)"""
+def _bend(share, h, dz, start, stop):
+    """dz_i := share_i J_i dz_i with J_i = diag(h_i) - h_i h_i' / sum(h_i)"""
     for i in range(start, stop):
         total, mean = 0.0, 0.0
         for k in range(h.shape[1]):
@@ -30,7 +30,7 @@ def _bend(h, dz, start, stop):
             mean += h[i, k] * dz[i, k]
         mean /= total
         for k in range(h.shape[1]):
-            dz[i, k] = h[i, k] * (dz[i, k] - mean)
+            dz[i, k] = share[i] * h[i, k] * (dz[i, k] - mean)
 
 
 def all_scores(problem: MulticlassProblem, w: np.ndarray) -> np.ndarray:
@@ -40,12 +40,10 @@ def all_scores(problem: MulticlassProblem, w: np.ndarray) -> np.ndarray:
     return z + w[:, d] if problem.fit_intercept else z
 
 
-def all_sums(problem: MulticlassProblem, alpha: np.ndarray) -> np.ndarray:
-    """Return U(alpha), with a column for intercepts as if a feature were one in all rows."""
-    u = problem.dual_sum(alpha)
-    if not problem.fit_intercept:
-        return u
-    return np.column_stack([u, problem.share @ alpha / problem.lam])
+def all_sums(problem: MulticlassProblem, c: np.ndarray) -> np.ndarray:
+    """Return sum_i c_i x_i', with a column for intercepts as if a feature were one in all rows."""
+    sums = problem.gathered(c)
+    return np.column_stack([sums, c.sum(axis=0)]) if problem.fit_intercept else sums
 
 
 class MulticlassHessian:
@@ -68,31 +66,34 @@ class MulticlassHessian:
 
     def __matmul__(self, v: np.ndarray) -> np.ndarray:
         dz = all_scores(self.problem, v)
-        self.problem.over_rows(_bend, self.h, dz)
-        return self.least * v + self.problem.lam * all_sums(self.problem, dz)
+        self.problem.over_rows(_bend, self.problem.share, self.h, dz)
+        product = all_sums(self.problem, dz)
+        product += self.least * v
+        return product
 
     def solve(
         self, target: np.ndarray, scale: np.ndarray, inverse: np.ndarray
     ) -> tuple[np.ndarray, int]:
         """Return the Newton direction and the number of products that it took.
 
-        Conjugate gradients go on until the residual has fallen tenfold, on a GPU threefold: there
-        a product takes as long as the rest of a step.
+        Conjugate gradients go on until the residual has fallen tenfold, on a GPU by half: there a
+        product takes as long as the rest of a step.
         """
-        solution, rest = np.zeros_like(target), target.copy()
-        along = eased = _eased(rest, scale, inverse)
-        size = _dot(rest, eased)
-        goal, products = (0.1 if self.problem.on_device else 0.01) * float(size), 0
+        xp = self.problem.xp
+        found = xp.stack([np.zeros_like(target), -target])  # the solution, H solution - target
+        eased = _eased(found[1], scale, inverse)
+        change = xp.stack([-eased, eased])  # of both, for a step of one
+        size = _dot(found[1], eased)
+        goal, products = (0.3 if self.problem.on_device else 0.01) * float(size), 0
         while products < _PRODUCTS and float(size) > goal:
             products += 1
-            product = self @ along
-            step = size / _dot(along, product)
-            solution += step * along
-            rest -= step * product
-            eased = _eased(rest, scale, inverse)
-            before, size = size, _dot(rest, eased)
-            along = eased + (size / before) * along
-        return solution, products
+            change[1] = self @ change[0]
+            found += (size / _dot(change[0], change[1])) * change
+            eased = _eased(found[1], scale, inverse)
+            before, size = size, _dot(found[1], eased)
+            change[0] *= size / before
+            change[0] -= eased
+        return found[0], products
 
     def preconditioner(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Return the scales of weights, 1 / sqrt(diagonal), and the inverse of their correlations.
@@ -134,11 +135,11 @@ class MulticlassHessian:
 
     def _inverses(self, rows: Any, q: np.ndarray) -> np.ndarray:
         """Return the inverse of each class' own part of the Hessian."""
-        from zerogap.cuda.algebra import inverse
+        from zerogap.cuda.algebra import inverses
 
         xp, intercept = self.problem.xp, self.problem.fit_intercept
         sums: Any = rows.transposed_product(q) if intercept else None
-        inverses = []
+        matrices = []
         for k, column in enumerate(xp.ascontiguousarray(q.T)):
             matrix = rows.moments(column)
             if intercept:
@@ -147,12 +148,12 @@ class MulticlassHessian:
             places = xp.arange(len(matrix))
             largest = matrix[places, places].max()
             matrix[places, places] += self.least + _RIDGE * largest
-            inverses.append(inverse(matrix))
-        return xp.stack(inverses)
+            matrices.append(matrix)
+        return inverses(xp.stack(matrices))
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> Any:
-    return a.ravel() @ b.ravel()
+    return (a * b).sum()
 
 
 def _eased(rest: np.ndarray, scale: np.ndarray, inverse: np.ndarray) -> np.ndarray:
@@ -162,7 +163,8 @@ def _eased(rest: np.ndarray, scale: np.ndarray, inverse: np.ndarray) -> np.ndarr
     """
     if inverse.ndim == 3:
         eased = (rest[:, None, :] @ inverse)[:, 0, :]
-        return eased - eased.mean(axis=0)
+        eased -= eased.mean(axis=0)
+        return eased
     eased = scale * rest
     if len(inverse):
         eased = eased @ inverse

@@ -19,12 +19,14 @@ from zerogap.multiclass import MulticlassProblem
 from zerogap.multiclass_losses import MulticlassHinge, Softmax
 from zerogap.solvers.hessian import check_memory
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
-from zerogap.solvers.newton import _BALANCE, _PART, _ROWS_PER_FEATURE, _line_search
+from zerogap.solvers.newton import _PART, _ROWS_PER_FEATURE, _line_search
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.sgd import check_l2
 
 _PATIENCE = 8  # products
-_COOLER = 0.3  # from one temperature to the next
+_FIRST = 0.3  # of the loss at the start: the first temperature
+_COOLER = 0.35  # from one temperature to the next
+_BALANCE = 2.0  # the sub-problem's part of the gap at which its centre moves, by smoothing's
 _LEAST = 1e-5  # of the first temperature
 _FEWEST = 1e-9  # votes of a centre: a class without any could never get some
 _EMPTY = np.empty(0)
@@ -146,7 +148,7 @@ class MulticlassNewton(Solver):
             state.w[:, d] = problem.first_intercept()
         state.z = zeros(problem.dual_shape) + (state.w[:, d] if problem.fit_intercept else 0.0)
         if not math.isfinite(problem.loss.smoothness):
-            state.mu = problem.mean_loss(state.z)  # bends the loss at all scores but far ones
+            state.mu = _FIRST * problem.mean_loss(state.z)
             state.least = _LEAST * state.mu
             state.centre = zeros(problem.dual_shape) - math.log(C)
         alpha = zeros(problem.dual_shape)
@@ -228,11 +230,10 @@ class MulticlassNewton(Solver):
         return 1
 
     def _set_gradient(self, problem: Any, state: MulticlassNewtonState) -> None:
-        d = problem.shape[1]
-        rest = -all_sums(problem, problem._votes(state.p))
-        rest[:, :d] += state.w[:, :d]
-        state.gradient = problem.lam * rest
-        state.residual = 0.5 * problem.lam * float((rest[:, :d] ** 2).sum())
+        d, lam = problem.shape[1], problem.lam
+        state.gradient = -all_sums(problem, problem.share[:, None] * problem._votes(state.p))
+        state.gradient[:, :d] += lam * state.w[:, :d]
+        state.residual = 0.5 / lam * float((state.gradient[:, :d] ** 2).sum())
 
     def _step(self, problem: Any, state: MulticlassNewtonState) -> int:
         """Make one step of Newton's method with a line search; return the passes it took."""
@@ -248,8 +249,9 @@ class MulticlassNewton(Solver):
             state.limit = state.products + max(patience, state.products // 2)
         dz = all_scores(problem, direction)
         w, dw, p = state.w[:, :d], direction[:, :d], np.empty_like(state.p)
-        pairs = ((w, w), (w, dw), (dw, dw), (state.gradient, direction))
-        ww, wd, dd, start = problem.xp.stack([(a * b).sum() for a, b in pairs]).tolist()
+        both = problem.xp.stack([w, dw]).reshape(2, -1)
+        (ww, wd), (_, dd) = (both @ both.T).tolist()
+        start = float((state.gradient * direction).sum())
 
         def look(t: float) -> tuple[float, float]:
             z = state.z + t * dz
