@@ -154,7 +154,7 @@ def polish(task, theta, a):
     return theta, np.clip(a, rows.low, rows.high)
 
 
-def minimise(task, accuracy):
+def minimise(task, accuracy, polished=True):
     """Return the best theta and the dual variables a, ends told apart to `accuracy`."""
     rows = Rows(*(x.astype(float) for x in task.rows))
     point = Interior(replace(task, rows=rows))
@@ -162,4 +162,6 @@ def minimise(task, accuracy):
         if point.work() <= accuracy:
             break
         point.advance()
-    return polish(task, point.theta, point.a)
+    if polished:
+        return polish(task, point.theta, point.a)
+    return point.theta.astype(np.longdouble), np.clip(point.a, rows.low, rows.high)

@@ -148,6 +148,16 @@ def test_intercept_that_is_not_unique_leaves_both_labels_open():
     assert np.all(found.signs[y < 0] == 1)
 
 
+def test_intercept_anywhere_in_a_tube_leaves_all_of_it_open():
+    """Without the first row all fit into a tube: nothing is lost, and rounding decides nothing."""
+    X = [[0.37364], [-0.26674], [-0.32573], [0.0], [-0.1528]]
+    y = np.array([1.06052564, 1.53536642, 1.47172355, 1.45349632, 1.53666026])
+    found = leave_one_out(zg.Problem(X, y, "epsilon-insensitive", lam=0.00295, fit_intercept=True))
+    assert found.how[0] == "tied"
+    assert found.low[0] <= y[1:].max() - 0.1
+    assert found.high[0] >= y[1:].min() + 0.1
+
+
 def test_the_only_row_of_a_class_is_always_wrong():
     X, y = make_classes(12)
     y[:] = -1.0

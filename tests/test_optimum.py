@@ -95,8 +95,8 @@ def test_a_wrong_optimum_would_be_found(loss, monkeypatch):
     X, y = make(loss)
     true = reference.minimise
 
-    def wrong(task, accuracy):
-        theta, a = true(task, accuracy)
+    def wrong(*given):
+        theta, a = true(*given)
         return theta + 1e-5, a
 
     monkeypatch.setattr(reference, "minimise", wrong)

@@ -68,7 +68,12 @@ class Witness:
         at = problem.scores(w - lean) + b if lean.any() else z
         strength = problem.lam * problem.penalty.convexity()
         budget = max(0.0, proof.gap - strength * float(lean @ lean))
-        rounding = _NOISE * (abs(proof.primal) + float(problem.share @ np.abs(alpha * z)))
+        # the terms of the gap are differences of scores and targets; beside a kink they have the
+        # slope of its other side
+        smooth = math.isfinite(problem.loss.smoothness)
+        slopes = np.abs(alpha) if smooth else problem.loss.lipschitz
+        sizes = float(problem.share @ (slopes * (np.abs(z) + np.abs(problem.y))))
+        rounding = _NOISE * (abs(proof.primal) + sizes)
         return cls(problem, w, b, alpha, z, at, lean, budget, rounding, strength)
 
     def bounds(
@@ -191,7 +196,7 @@ def _first_excluded(loss, row, gap, strength, ts, planes):
         tilt = part * slope + pull
         if part * height + share * alpha * ts[m] - 0.25 * tilt * tilt / strength > gap:
             return ts[m]
-    return np.inf * ts[0]
+    return np.copysign(np.inf, ts[0])
 
 
 @kernel
