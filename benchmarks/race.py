@@ -33,7 +33,7 @@ LOSSES = {
 }
 QUICK = {"data": ["rcv1", "ijcnn1", "gravier", "elevation"], "C": [1.0], "minutes": 4.0}
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
-PATIENCE = 15  # times ours: for a peer's run, if there is time
+PATIENCE = 10  # times ours: for a peer's run, if there is time
 LEAST = 0.2  # seconds: for a peer's run, whatever ours takes
 LONG, SHORT = 1.0, 0.3  # seconds: longer fits are not repeated; shorter ones, three times
 
@@ -44,7 +44,8 @@ def race(task: Task, ours: Contender, peers: list[Contender], seconds: float, ca
     longest = max(run.seconds for run in own.values())
     # Whatever the time left, a peer that is faster than ours must be able to show it.
     proved = [run.seconds for target, run in own.items() if run.gap <= target]
-    first = max(LEAST, 3.0 * max(proved, default=LEAST))
+    slowest = max(proved, default=LEAST)
+    first = max(LEAST, min(3.0 * slowest, max(1.5 * slowest, seconds / 8)))
     most = max(first, min(PATIENCE * longest, seconds / 8))
     swept = contest(task, peers, ours.ladder, first, most)
     return [duel(task, ours, own[target], swept, target) for target in ours.ladder]
@@ -119,7 +120,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="+", choices=names, default=names)
     parser.add_argument("--solver", default="auto", help="of ours")
     parser.add_argument("--cap", type=float, default=10.0, help="seconds for a fit of ours")
-    parser.add_argument("--minutes", type=float, default=45.0, help="aimed at by stopping peers")
+    parser.add_argument("--minutes", type=float, default=40.0, help="aimed at by stopping peers")
     parser.add_argument("--keep", action="store_true", help="keep the other rows of OUT")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("out"))
     if parser.parse_known_args()[0].quick:

@@ -244,7 +244,7 @@ def _local_epoch(
             w = u if isinstance(part.penalty, L2) else part.to_weights(u)
             block_steps(*common, w, *rest)
         else:
-            sdca_steps(*common, *rest)
+            sdca_steps(*common, *rest, False)
         new[k] = alpha - old[k]
         reply.undecided += int(part.rows.nbytes * moved.mean())
     reply.u = some.by_class(u) - message.u

@@ -25,6 +25,7 @@ _FEW = 1000  # rows up to which their inner products are worth computing
 _DEEP = 1e-8  # a relative gap below which Newton's method halves it in a few steps, or never
 _PATIENCE = 300  # epochs, however cheap: budgets count them
 _COLUMNS = 1 << 16  # of X, converted at a time
+_SDCA = SDCA(finish=True)
 
 
 @dataclass
@@ -89,7 +90,7 @@ class Auto(Solver):
             state.second, state.reason = True, "there are few features"
             state.newton = Newton().begin(inner, rng, warm)
         else:
-            state.sdca = SDCA().begin(inner, rng, warm)
+            state.sdca = _SDCA.begin(inner, rng, warm)
         return state
 
     def answer(self, problem: Problem, state: AutoState) -> Answer:
@@ -100,7 +101,7 @@ class Auto(Solver):
     def observe(self, problem: Problem, state: AutoState, record: Record, tol: float) -> None:
         """Change the method if the other one promises to be cheaper."""
         if not state.second:
-            SDCA().observe(self._inner(problem, state), state.sdca, record, tol)
+            _SDCA.observe(self._inner(problem, state), state.sdca, record, tol)
         gap, target = record.gap, tol * abs(record.certificate.primal)
         epochs = record.epoch - state.epoch
         if state.final or not _newton_applies(problem):
@@ -125,12 +126,14 @@ class Auto(Solver):
 
     def relative_gap(self, problem: Problem, state: AutoState) -> float | None:
         inner, part = self._inner(problem, state), self._part(state)
+        if not state.second and _newton_applies(problem):
+            return None  # certificates tell when to change
         if inner is problem or state.second:
             return self._at_work(state).relative_gap(inner, part)
         epoch = state.updates // inner.shape[0]
         if epoch % max(1, epoch // 4):  # an estimate takes as long as an epoch
             return math.inf
-        proof = inner.examine(*SDCA().answer(inner, part))
+        proof = inner.examine(*_SDCA.answer(inner, part))
         return proof.gap / max(proof.primal, 1e-300)
 
     def prepare(self, problem: Problem, state: AutoState) -> None:
@@ -148,7 +151,7 @@ class Auto(Solver):
         if not count:
             return self._at_work(state)._steps(inner, self._part(state), 0)
         if not state.second:
-            SDCA().advance(inner, state.sdca, count)
+            _SDCA.advance(inner, state.sdca, count)
             return count
         # one step of Newton's method for one epoch: made when the epoch ends
         ends = state.position + count == self.epoch_length(problem)
@@ -165,8 +168,8 @@ class Auto(Solver):
         if state.second:
             state.newton = Newton().begin(inner, state.rng, answer)
         else:
-            state.sdca = SDCA().begin(inner, state.rng, answer)
-            SDCA().prepare(inner, state.sdca)
+            state.sdca = _SDCA.begin(inner, state.rng, answer)
+            _SDCA.prepare(inner, state.sdca)
 
     def _name(self, state: AutoState) -> str:
         return "Newton" if state.second else "SDCA"
@@ -175,7 +178,7 @@ class Auto(Solver):
         return problem if state.problem is None else state.problem
 
     def _at_work(self, state: AutoState) -> Solver:
-        return Newton() if state.second else SDCA()
+        return Newton() if state.second else _SDCA
 
     def _part(self, state: AutoState) -> Any:
         return state.newton if state.second else state.sdca

@@ -232,7 +232,7 @@ class BlockSDCA(Solver):
             w = state.u if isinstance(part.penalty, L2) else part.to_weights(state.u)
             block_steps(*common, w, *bias, np.empty((0, part.n_classes)), 0, False)
         else:
-            sdca_steps(*common, *bias, _EMPTY, 0, False)
+            sdca_steps(*common, *bias, _EMPTY, 0, False, False)
         near.moved[rows] = moved
 
     def _give_back(self, problem: Any, state: BlockState, place: int, near: _Near) -> None:

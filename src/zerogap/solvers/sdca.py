@@ -20,6 +20,7 @@ from zerogap.multiclass import MulticlassProblem
 from zerogap.penalties import L2, ElasticNet
 from zerogap.problem import Problem
 from zerogap.rows import CLASSES
+from zerogap.solvers.face import compile_for, has_faces, improve
 from zerogap.solvers.protocol import Answer, Solver, State
 
 # Rows visited together: one cache line of alpha.  Larger buckets are hardly faster per epoch, but
@@ -28,18 +29,22 @@ _BUCKET = 8
 _AHEAD = 16  # rows between asking for one and using it
 _WORTH_COPYING = 16_000_000  # bytes: below, the data stay in cache whatever the order
 _PASSES = 20  # over the undecided rows, between two over all; 10 to 40 do as well
+_FEWEST, _MOST = 20, 200  # products of a step on the face
 _EMPTY = np.empty(0)
 
 
 @kernel
-def sdca_steps(problem, rows, slots, order, moved, alpha, u, bias, rho, trace, age, weighted):
+def sdca_steps(
+    problem, rows, slots, order, moved, alpha, u, bias, rho, trace, age, weighted, watch
+):
     """Maximise the dual over alpha_i alone, exactly, for each i in `order` (Procedure SDCA).
 
     Keeps u = u(alpha) and bias = (b, mean(alpha)) with b = centre + rho mean(alpha).  The rows may
     be a copy of those to visit: that of i = order[k] is number slots[k].  moved[k] tells whether
-    alpha_i has changed.
+    alpha_i has changed.  Returns, if it is to watch, what rows added to the gap when visited.
     """
     loss, penalty = problem.loss, problem.penalty
+    excess = 0.0
     curvature = 1.0 / (problem.lam * penalty.convexity())
     averaging = len(trace) > 0
     last = len(order) - 1
@@ -56,6 +61,8 @@ def sdca_steps(problem, rows, slots, order, moved, alpha, u, bias, rho, trace, a
         i = order[k]
         s = problem.share[i]
         z = rows.dot(slots[k], u, penalty) + bias[0]
+        if watch:
+            excess += s * max(0.0, loss.excess(alpha[i], z, problem.y[i]))
         q = s * (problem.sqnorms[i] * curvature + rho)
         step = loss.dual_step(alpha[i], problem.y[i], z, q)
         moved[k] = step != 0.0
@@ -67,6 +74,7 @@ def sdca_steps(problem, rows, slots, order, moved, alpha, u, bias, rho, trace, a
             if averaging:
                 missed = age + k  # iterates that do not have this step
                 trace[i] += step * (0.5 * missed * (missed + 1) if weighted else missed)
+    return excess
 
 
 @kernel
@@ -156,9 +164,10 @@ class SDCAState(State):
     moved: np.ndarray = field(default_factory=lambda: np.empty(0, np.bool_))  # in this pass
     members: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # undecided places
     chosen: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # members to visit
-    tally: float = 0.0  # of the gap, by the rows visited in this pass; for many classes
-    estimate: float = math.inf  # the tally of the pass before
-    unit: float = math.nan  # the factor that made a relative gap of it at the last certificate
+    tally: float = 0.0  # of the gap, by the rows visited in this pass
+    estimate: float = math.inf  # the tally of the last pass over all rows
+    unit: float = math.nan  # the factor that makes a relative gap of it
+    limit: int = _FEWEST  # products of the next step on the face
     trace: np.ndarray = field(default_factory=lambda: _EMPTY)
     drawn: np.ndarray = field(default_factory=lambda: _EMPTY)
     copied: bool = False
@@ -193,6 +202,10 @@ class SDCA(Solver):
         Whether, under "permutation", a pass over all rows is followed by up to 20 passes over those
         rows only whose dual variables still move.  An epoch is always n_samples updates, so fewer
         epochs are needed.
+    finish : bool
+        Whether, for losses made of straight lines and with `shrink`, conjugate gradients over the
+        dual variables between their ends follow these passes.  Coordinate ascent alone may need
+        any number of epochs where rows are alike.
 
     Notes
     -----
@@ -216,6 +229,7 @@ class SDCA(Solver):
     start: str | None = None
     layout: str = "auto"
     shrink: bool = True
+    finish: bool = False
 
     def begin(
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
@@ -259,26 +273,33 @@ class SDCA(Solver):
         return w, b, alpha
 
     def relative_gap(self, problem: Problem, state: SDCAState) -> float | None:
-        """Return an estimate for many classes, whose certificates take as long as an epoch."""
-        known = isinstance(problem, MulticlassProblem) and math.isfinite(state.estimate)
+        """Return an estimate where certificates take as long as an epoch, or are many."""
+        cheap = not isinstance(problem, MulticlassProblem) and state.updates < 16 * problem.shape[0]
+        known = math.isfinite(state.estimate) and self._watches(problem) and not cheap
         return state.unit * state.estimate if known else None
 
     def observe(self, problem: Problem, state: SDCAState, record: Record, tol: float) -> None:
-        """Learn how far the estimate is from the truth."""
-        if 0.0 < state.estimate < math.inf:
-            primal = max(abs(record.certificate.primal), 1e-300)
-            state.unit = record.gap / (state.estimate * primal)
+        """Learn what gaps are relative to."""
+        state.unit = 1.0 / max(abs(record.certificate.primal), 1e-300)
+
+    def _watches(self, problem: Problem) -> bool:
+        """Tell whether to sum up what the visited rows add to the gap."""
+        return isinstance(problem, MulticlassProblem) or (self.finish and has_faces(problem))
 
     def _steps(self, problem: Problem, state: SDCAState, count: int) -> int:
-        n = problem.shape[0]
+        n, products = problem.shape[0], 0
         if count and state.copied:
             self.prepare(problem, state)
             problem = cast("Problem", state.stored)
         if self.averaging and not len(state.trace):
             state.trace = np.zeros(problem.dual_shape)
+        if not count and self.finish and has_faces(problem):
+            compile_for(problem)
         left = count
         while True:
             if left and state.done == len(state.order):
+                if self.finish and state.passes == _PASSES and has_faces(problem):
+                    products += self._finish(problem, state)
                 self._begin_pass(n, state)
             part = min(left, len(state.order) - state.done)
             self._visit(problem, state, part, state.updates + count - left)
@@ -291,7 +312,19 @@ class SDCA(Solver):
             # proximal method of multipliers: at the end of an epoch its centre moves to b.
             # Measured: several times an epoch gains nothing, and oscillates on few rows.
             state.bias[0] += state.rho * state.bias[1]
-        return count
+        return count + products
+
+    def _finish(self, problem: Problem, state: SDCAState) -> int:
+        """Make a step on the face that the last passes have found; return the rows it read."""
+        state.near = None
+        places = np.sort(state.order[state.moved])
+        arrays = (state.alpha, state.u, state.bias, state.rho)
+        products, whole = improve(problem, places, *arrays, state.limit)
+        if not whole:
+            state.limit = max(_FEWEST, state.limit // 2)
+        elif products == state.limit:
+            state.limit = min(_MOST, 2 * state.limit)
+        return 2 * products * len(places)
 
     def _visit(self, problem: Problem, state: SDCAState, count: int, updates: int) -> None:
         """Make the next `count` updates of this pass, after `updates` others."""
@@ -307,16 +340,16 @@ class SDCA(Solver):
             if state.near is None:
                 state.near = rows.take(state.members)
             rows, slots = state.near, state.chosen[span]
+        common: Any = (problem, rows, slots, order, moved)
         if isinstance(problem, MulticlassProblem):
             w = state.u if isinstance(problem.penalty, L2) else problem.to_weights(state.u)
-            common = (problem, rows, slots, order, moved)
             state.tally += block_steps(*common, *arrays, w, *bias, *averages)
             return
         first = self.start == "sgd" and updates < problem.shape[0]
         if first:
             state.mass = _modified_sgd(problem, order, *arrays, *bias, state.mass, *averages)
         if not first or not count:  # both are compiled before the clock starts
-            sdca_steps(problem, rows, slots, order, moved, *arrays, *bias, *averages)
+            state.tally += sdca_steps(*common, *arrays, *bias, *averages, self._watches(problem))
 
     def _begin_pass(self, n: int, state: SDCAState) -> None:
         """Choose the places to visit next: all, or those that moved when they were visited last.
@@ -324,8 +357,9 @@ class SDCA(Solver):
         A step of zero says that a row's dual variable is at a bound where it wants to stay.  Most
         such rows stay decided for good; those that do not are found by the next pass over all.
         """
-        if len(state.order):
-            state.estimate, state.tally = state.tally, 0.0
+        if len(state.order) and not len(state.chosen):  # others see little of the gap
+            state.estimate = state.tally
+        state.tally = 0.0
         shrink = self.shrink and self.sampling == "permutation"
         if shrink and state.passes < _PASSES and 0 < state.moved.sum() < 0.5 * n:
             state.passes += 1
@@ -376,6 +410,9 @@ class SDCA(Solver):
         self._choose("start", (None, "sgd"))
         self._choose("layout", ("auto", "shuffled", "given"))
         self._choose("shrink", (True, False))
+        self._choose("finish", (True, False))
+        last = not self.averaging and self.output != "random"
+        self._require(last or not self.finish, "finish=True needs output='last' or 'best'")
         if self.start == "sgd":
             l2 = not isinstance(problem.penalty, ElasticNet)
             self._require(l2, "start='sgd' is defined for the L2 penalty only, use l1_ratio=0")
