@@ -1,4 +1,4 @@
-"""Steps on the face: they raise the dual, end at kinks, and save coordinate ascent from crawling."""
+"""Steps on the face: they raise the dual, lead to kinks, and end the crawling of SDCA."""
 
 import numpy as np
 import pytest

@@ -29,6 +29,7 @@ _BUCKET = 8
 _AHEAD = 16  # rows between asking for one and using it
 _WORTH_COPYING = 16_000_000  # bytes: below, the data stay in cache whatever the order
 _PASSES = 20  # over the undecided rows, between two over all; 10 to 40 do as well
+_EARLY = 12  # epochs before that is thought of
 _FEWEST, _MOST = 20, 200  # products of a step on the face
 _EMPTY = np.empty(0)
 
@@ -274,8 +275,8 @@ class SDCA(Solver):
 
     def relative_gap(self, problem: Problem, state: SDCAState) -> float | None:
         """Return an estimate where certificates take as long as an epoch, or are many."""
-        cheap = not isinstance(problem, MulticlassProblem) and state.updates < 16 * problem.shape[0]
-        known = math.isfinite(state.estimate) and self._watches(problem) and not cheap
+        late = isinstance(problem, MulticlassProblem) or self._is_late(problem, state)
+        known = math.isfinite(state.estimate) and self._watches(problem) and late
         return state.unit * state.estimate if known else None
 
     def observe(self, problem: Problem, state: SDCAState, record: Record, tol: float) -> None:
@@ -298,7 +299,7 @@ class SDCA(Solver):
         left = count
         while True:
             if left and state.done == len(state.order):
-                if self.finish and state.passes == _PASSES and has_faces(problem):
+                if state.passes == _PASSES and self._is_late(problem, state):
                     products += self._finish(problem, state)
                 self._begin_pass(n, state)
             part = min(left, len(state.order) - state.done)
@@ -313,6 +314,10 @@ class SDCA(Solver):
             # Measured: several times an epoch gains nothing, and oscillates on few rows.
             state.bias[0] += state.rho * state.bias[1]
         return count + products
+
+    def _is_late(self, problem: Problem, state: SDCAState) -> bool:
+        """Tell whether coordinate ascent alone has had the time that it mostly needs."""
+        return self.finish and state.updates >= _EARLY * problem.shape[0] and has_faces(problem)
 
     def _finish(self, problem: Problem, state: SDCAState) -> int:
         """Make a step on the face that the last passes have found; return the rows it read."""
