@@ -54,9 +54,9 @@ class Auto(Solver):
 
     Dense rows fewer than features are first replaced by as many coordinates as there are rows,
     with the same inner products.  Then stochastic dual coordinate ascent (`SDCA` with `finish`)
-    works until Newton's method (`Newton`) promises to be cheaper: at once if there are few features,
-    else when certificates show that too many epochs would be left.  Where rounding stops Newton's method,
-    far beyond usual accuracies, SDCA ends the work.
+    works until Newton's method (`Newton`) promises to be cheaper: at once if there are few
+    features, else when certificates show that too many epochs would be left.  Where rounding stops
+    Newton's method, far beyond usual accuracies, SDCA ends the work.
 
     The choices depend on the data and on certificates, never on a clock: same seed, same bits.
     The certificate says what was done.
