@@ -41,7 +41,12 @@ MODELS = [
     (zg.LinearClassifier("softmax", random_state=0, class_weight="balanced"), Y3),
     (zg.LinearClassifier("multiclass-hinge", fit_intercept=False, random_state=0), Y2),
     (zg.LinearClassifier(zg.SmoothHinge(gamma=0.25), class_weight={0: 2.0, 1: 0.5}), Y2),
-    (zg.LinearClassifier(solver=zg.SDCA("cyclic", output="average"), max_seconds=np.inf), Y3),
+    (
+        zg.LinearClassifier(
+            solver=zg.SDCA("cyclic", output="average"), max_seconds=np.inf, random_state=0
+        ),
+        Y3,
+    ),
     (zg.LinearRegressor(zg.Quantile(q=0.75), l1_ratio=0.25, random_state=0), YR),
     (zg.LinearRegressor(lam=np.float64(0.5), max_epochs=np.int64(50), random_state=0), YR),
 ]

@@ -232,9 +232,9 @@ def test_many_rows_start_from_the_optimum_of_a_part(loss, intercept):
 def test_resume_is_exact(loss, tmp_path):
     problem = make(loss, intercept=True, lam=1e-4)
     for epochs in (1, 2, 7, 12):
-        options = {"tol": 0.0, "max_epochs": epochs}
+        options = {"tol": 0.0, "max_epochs": epochs, "record": "epoch"}
         pieces = solve(problem, **options, checkpoint=tmp_path / "run")
-    whole = solve(problem, tol=0.0, max_epochs=12)
+    whole = solve(problem, **options)
     np.testing.assert_array_equal(pieces.w, whole.w)
     np.testing.assert_array_equal(pieces.alpha, whole.alpha)
 

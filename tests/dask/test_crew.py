@@ -143,7 +143,7 @@ def test_answer_is_that_of_one_machine_to_the_gap(loss, fit_intercept):
     assert certificate.gap <= 1e-6 * certificate.primal
     assert problem.primal(outcome.w, outcome.b) == pytest.approx(certificate.primal, rel=1e-12)
     exact = solved(problem)
-    assert certificate.dual <= exact.primal
+    assert certificate.dual <= exact.primal * (1.0 + 1e-15)  # which is rounded too
     assert exact.dual <= certificate.primal <= exact.primal + certificate.gap + exact.gap
     assert not crew.recoveries
 

@@ -164,7 +164,7 @@ def _show(curve: Any, read: Input) -> None:
         f"{curve.models:,} models, {curve.epochs:,.0f} epochs: at no lambda from {start:.4g} to "
         f"{end:.4g} is a gap above {curve.tol:g} of the objective\n"
     )
-    marks = {curve.best.lam: "lowest", curve.simplest.lam: "within one s.e."}
+    marks = {curve.simplest.lam: "within one s.e.", curve.best.lam: "lowest"}
     shown = dict.fromkeys([start, *np.geomspace(start, end, _SHOWN)[1:-1], end], "") | marks
     say(f"{'lam':>10}  {'error':>8}  {'s.e.':>8}  optimum's error between".rstrip(), "bold")
     for lam, mark in sorted(shown.items()):

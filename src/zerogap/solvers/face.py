@@ -74,6 +74,7 @@ def compile_for(problem: Problem) -> None:
     improve(few, np.arange(min(1, n)), 0.4 * few.y, np.zeros(d), np.zeros(2), 0.0, 1)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is no gain
 def improve(
     problem: Problem,
     places: np.ndarray,
