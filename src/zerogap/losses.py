@@ -37,6 +37,7 @@ class Loss(Parameters, Struct):
     """
 
     task: ClassVar[str]  #: "classification" (targets are -1 and +1) or "regression"
+    quadratic: ClassVar[bool] = False  #: whether phi is made of lines and parabolas
 
     @property
     def lipschitz(self) -> float:
@@ -112,6 +113,7 @@ class Hinge(MarginLoss):
     1-Lipschitz, not smooth.
     """
 
+    quadratic = True
     lipschitz = 1.0
 
     def value(self, z, y):
@@ -145,6 +147,7 @@ class SmoothHinge(MarginLoss):
     """
 
     gamma: float = 1.0
+    quadratic = True
     lipschitz = 1.0
 
     @property
@@ -185,6 +188,7 @@ class SquaredHinge(MarginLoss):
     2-smooth.
     """
 
+    quadratic = True
     smoothness = 2.0
 
     def domain(self, y):
@@ -300,6 +304,7 @@ class Squared(ResidualLoss):
     1-smooth.
     """
 
+    quadratic = True
     smoothness = 1.0
 
     def domain(self, y):
@@ -331,6 +336,7 @@ class Absolute(ResidualLoss):
     1-Lipschitz, not smooth.
     """
 
+    quadratic = True
     lipschitz = 1.0
 
     def domain(self, y):
@@ -363,6 +369,7 @@ class EpsilonInsensitive(ResidualLoss):
     """
 
     eps: float = 0.1
+    quadratic = True
     lipschitz = 1.0
 
     def domain(self, y):
@@ -403,6 +410,7 @@ class Huber(ResidualLoss):
     """
 
     delta: float = 1.35
+    quadratic = True
     smoothness = 1.0
 
     @property
@@ -444,6 +452,7 @@ class Quantile(ResidualLoss):
     """
 
     q: float = 0.5
+    quadratic = True
 
     @property
     def lipschitz(self) -> float:

@@ -104,7 +104,7 @@ class Auto(Solver):
             _SDCA.observe(self._inner(problem, state), state.sdca, record, tol)
         gap, target = record.gap, tol * abs(record.certificate.primal)
         epochs = record.epoch - state.epoch
-        if state.final or not _newton_applies(problem):
+        if state.final or not self._may_change(problem, state):
             return
         if state.second:
             deep = state.gap <= _DEEP * abs(record.certificate.primal)
@@ -126,7 +126,9 @@ class Auto(Solver):
 
     def relative_gap(self, problem: Problem, state: AutoState) -> float | None:
         inner, part = self._inner(problem, state), self._part(state)
-        if not state.second and _newton_applies(problem):
+        if state.switch:
+            return math.inf  # the other method, which begins now, may know its own
+        if not state.second and self._may_change(problem, state):
             return None  # certificates tell when to change
         if inner is problem or state.second:
             return self._at_work(state).relative_gap(inner, part)
@@ -156,6 +158,13 @@ class Auto(Solver):
         # one step of Newton's method for one epoch: made when the epoch ends
         ends = state.position + count == self.epoch_length(problem)
         return Newton()._steps(inner, state.newton, 1) if ends else 0
+
+    def _may_change(self, problem: Problem, state: AutoState) -> bool:
+        """Tell whether the method that does not work now could be faster."""
+        # measured: on text, SDCA that ends with steps on the face never is the slower one
+        sparse = problem.shape[1] > DIRECT and not state.second
+        settled = sparse and _SDCA.finishes(self._inner(problem, state), state.sdca)
+        return _newton_applies(problem) and not settled
 
     def _change(self, inner: Problem, state: AutoState) -> None:
         """Let the other method go on from where this one is."""
@@ -199,6 +208,8 @@ def _has_few_features(problem: Problem) -> bool:
     n, d = problem.shape
     if not math.isfinite(problem.loss.smoothness):
         return n >= 200 * d
+    if d > DIRECT:
+        return False
     # the epochs of SDCA grow with the condition number
     condition = float(problem.share @ problem.sqnorms) * problem.loss.smoothness / problem.lam / n
     return (3.0 + 3.0 * condition) * _epoch_cost(problem) > _newton_cost(problem, 1.0)

@@ -1,8 +1,8 @@
 """Conjugate gradients over the dual variables that are between their ends.
 
-Once dual coordinate ascent knows which dual variables are at an end, those of a loss made of
-straight lines are the solution of linear equations: every other row sits at its kink.  Coordinate
-ascent solves these a row at a time, for ever if rows are alike.
+Once dual coordinate ascent knows which dual variables are at an end, the others solve linear
+equations if the loss is made of lines and parabolas.  Coordinate ascent solves these a row at a
+time, for ever if rows are alike.
 
 Reference: J. J. Moré and G. Toraldo, "On the solution of large quadratic programming problems with
 bound constraints", SIAM Journal on Optimization 1, 1991.
@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from zerogap._jit import rowwise
-from zerogap.losses import Loss
 from zerogap.penalties import L2
-from zerogap.problem import Problem, _clip
+from zerogap.problem import Problem, _clip, _conjugates
 
 _ENOUGH = 1e-2  # of the residual
 _STRAIGHT = 1e-12  # curvature, by the largest seen, that is none
@@ -26,20 +25,13 @@ _SHORTER = (1.0, 0.5, 0.25, 0.125)  # parts of the step to try
 
 
 @rowwise(sums=0)
-def _find_kinks(loss, y, alpha, kinks, start, stop):
-    """The scores at which rows with alpha between its ends are, or nan if it is at one"""
+def _find_scores(loss, y, alpha, scores, bend, start, stop):
+    """The scores that alpha belongs to if it is between its ends, else nan; the curvature there"""
     for i in range(start, stop):
         a = alpha[i]
-        free = a != 0.0 and loss.stiffness(a, y[i]) == 0.0
-        kinks[i] = -loss.conjugate(a, y[i]) / a if free else np.nan
-
-
-@rowwise(sums=1)
-def _conjugates(loss, y, share, alpha, start, stop):
-    total = 0.0
-    for i in range(start, stop):
-        total += share[i] * loss.conjugate(alpha[i], y[i])
-    return total
+        bend[i] = loss.stiffness(a, y[i])
+        free = a != 0.0 and bend[i] < np.inf
+        scores[i] = -loss.conjugate(a, y[i]) / a - 0.5 * bend[i] * a if free else np.nan
 
 
 @rowwise(sums=0)
@@ -61,10 +53,11 @@ class Step(NamedTuple):
 
 
 def has_faces(problem: Problem) -> bool:
-    """Tell whether dual variables between their ends satisfy linear equations."""
+    """Tell whether dual variables have ends, and satisfy linear equations between them."""
     loss = problem.loss
-    known = type(loss).stiffness is not Loss.stiffness and not math.isfinite(loss.smoothness)
-    return known and loss.task != "multiclass" and isinstance(problem.penalty, L2)
+    if not loss.quadratic or not isinstance(problem.penalty, L2):
+        return False
+    return any(math.isfinite(end) for end in loss.domain(1.0))
 
 
 def compile_for(problem: Problem) -> None:
@@ -88,13 +81,16 @@ def improve(
 
     With an intercept it is the dual that `SDCA` maximises, in which rho mean(alpha) is added to it.
     """
-    kinks = np.empty(problem.shape[0])
-    problem.over_rows(_find_kinks, problem.loss, problem.y, alpha, kinks)
-    places = places[np.isfinite(kinks[places]) & (problem.share[places] > 0.0)]
+    scores, bend = np.empty((2, problem.shape[0]))
+    problem.over_rows(_find_scores, problem.loss, problem.y, alpha, scores, bend)
+    places = places[np.isfinite(scores[places]) & (problem.share[places] > 0.0)]
     if not len(places):
         return Step(0, True)
     part, before = problem.take(places), alpha[places]
-    step, products = _solve(part, kinks[places] - part.scores(u) - bias[0], rho, limit)
+    lack = scores[places] - part.scores(u) - bias[0]
+    step, products = _solve(part, lack, bend[places], rho, limit)
+    if not products:
+        return Step(0, True)
     level = part.over_rows(_conjugates, part.loss, part.y, part.share, before)
     for size in (*_SHORTER, _longest(part, before, step)):
         after = before + size * step
@@ -119,7 +115,9 @@ def _longest(part: Problem, alpha: np.ndarray, step: np.ndarray) -> float:
     return min(1.0, float(room.min()))
 
 
-def _solve(part: Problem, lack: np.ndarray, rho: float, limit: int) -> tuple[np.ndarray, int]:
+def _solve(
+    part: Problem, lack: np.ndarray, bend: np.ndarray, rho: float, limit: int
+) -> tuple[np.ndarray, int]:
     """Return the step with which all rows would have what their scores lack, and the products.
 
     Roots of the shares make the equations symmetric.
@@ -132,12 +130,12 @@ def _solve(part: Problem, lack: np.ndarray, rho: float, limit: int) -> tuple[np.
         products += 1
         step = along / root
         moved = part.scores(part.dual_sum(step)) + rho * float(part.share @ step)
-        product = root * moved
-        bend, square = float(along @ product), float(along @ along)
-        steepest = max(steepest, bend / square)
-        if not bend > _STRAIGHT * steepest * square:  # rows that are alike but for rounding
+        product = root * moved + bend * along
+        curvature, square = float(along @ product), float(along @ along)
+        steepest = max(steepest, curvature / square)
+        if not curvature > _STRAIGHT * steepest * square:  # rows that are alike but for rounding
             break
-        length = size / bend
+        length = size / curvature
         eta += length * along
         rest -= length * product
         before, size = size, float(rest @ rest)

@@ -28,8 +28,9 @@ from zerogap.solvers.protocol import Answer, Solver, State
 _BUCKET = 8
 _AHEAD = 16  # rows between asking for one and using it
 _WORTH_COPYING = 16_000_000  # bytes: below, the data stay in cache whatever the order
-_PASSES = 20  # over the undecided rows, between two over all; 10 to 40 do as well
-_EARLY = 12  # epochs before that is thought of
+# Passes over the undecided rows between two over all: few while many a row is decided wrongly
+_FIRST, _LAST = 4, 20
+_EARLY = 12  # epochs before steps on the face: most fits are done by then
 _FEWEST, _MOST = 20, 200  # products of a step on the face
 _EMPTY = np.empty(0)
 
@@ -162,6 +163,7 @@ class SDCAState(State):
     order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # of this pass
     done: int = 0  # places of this order visited
     passes: int = 0  # since the last one over all rows
+    span: int = _FIRST  # the most of these
     moved: np.ndarray = field(default_factory=lambda: np.empty(0, np.bool_))  # in this pass
     members: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # undecided places
     chosen: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # members to visit
@@ -200,13 +202,13 @@ class SDCA(Solver):
         the processor's cache, for the memory of one copy.  "auto" does so for such data.  The copy
         changes the speed, never the bits of the result.
     shrink : bool
-        Whether, under "permutation", a pass over all rows is followed by up to 20 passes over those
-        rows only whose dual variables still move.  An epoch is always n_samples updates, so fewer
-        epochs are needed.
+        Whether, under "permutation", a pass over all rows is followed by 4, later by up to 20
+        passes over those rows only whose dual variables still move.  An epoch is always n_samples
+        updates, so fewer epochs are needed.
     finish : bool
-        Whether, for losses made of straight lines and with `shrink`, conjugate gradients over the
-        dual variables between their ends follow these passes.  Coordinate ascent alone may need
-        any number of epochs where rows are alike.
+        Whether, with `shrink` and for all losses but the logistic and those of many classes,
+        conjugate gradients over the dual variables between their ends follow these passes.
+        Coordinate ascent alone may need any number of epochs where rows are alike.
 
     Notes
     -----
@@ -275,13 +277,16 @@ class SDCA(Solver):
 
     def relative_gap(self, problem: Problem, state: SDCAState) -> float | None:
         """Return an estimate where certificates take as long as an epoch, or are many."""
-        late = isinstance(problem, MulticlassProblem) or self._is_late(problem, state)
-        known = math.isfinite(state.estimate) and self._watches(problem) and late
-        return state.unit * state.estimate if known else None
+        known = isinstance(problem, MulticlassProblem) or self._is_late(problem, state)
+        return state.unit * state.estimate if known and math.isfinite(state.estimate) else None
 
     def observe(self, problem: Problem, state: SDCAState, record: Record, tol: float) -> None:
         """Learn what gaps are relative to."""
         state.unit = 1.0 / max(abs(record.certificate.primal), 1e-300)
+
+    def finishes(self, problem: Problem, state: SDCAState) -> bool:
+        """Tell whether rows have been decided, so that steps on the face will be made."""
+        return self.finish and state.span > _FIRST and has_faces(problem)
 
     def _watches(self, problem: Problem) -> bool:
         """Tell whether to sum up what the visited rows add to the gap."""
@@ -299,7 +304,7 @@ class SDCA(Solver):
         left = count
         while True:
             if left and state.done == len(state.order):
-                if state.passes == _PASSES and self._is_late(problem, state):
+                if state.passes == state.span and self._is_late(problem, state):
                     products += self._finish(problem, state)
                 self._begin_pass(n, state)
             part = min(left, len(state.order) - state.done)
@@ -366,7 +371,7 @@ class SDCA(Solver):
             state.estimate = state.tally
         state.tally = 0.0
         shrink = self.shrink and self.sampling == "permutation"
-        if shrink and state.passes < _PASSES and 0 < state.moved.sum() < 0.5 * n:
+        if shrink and state.passes < state.span and 0 < state.moved.sum() < 0.5 * n:
             state.passes += 1
             if not len(state.chosen):
                 state.members = state.order[state.moved]
@@ -377,6 +382,8 @@ class SDCA(Solver):
             state.chosen = state.chosen[_shuffled(state.rng, len(state.chosen), size)]
             state.order = state.members[state.chosen]
         else:
+            if state.passes:
+                state.span = min(_LAST, 2 * state.span)
             state.passes, state.near = 0, None
             state.members = state.chosen = state.chosen[:0]
             state.order = self._order(n, state)
