@@ -11,7 +11,7 @@ from scipy import sparse
 import zerogap as zg
 from problems import make_data, make_problem
 from zerogap.losses import LOSSES
-from zerogap.solvers import hessian
+from zerogap.solvers import auto, hessian
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 every_solver = pytest.mark.parametrize("solver", [zg.Newton(), zg.Auto()], ids=repr)
@@ -73,9 +73,36 @@ def test_products_and_directions_are_those_of_the_matrix(intercept):
     of = hessian.Hessian(problem, h)
     v = rng.standard_normal(6 + intercept)
     np.testing.assert_allclose(of @ v, matrix @ v, rtol=1e-7)
-    direction, products = of.solve(v, rng)
-    assert products == 0
+    direction, products, factor = of.solve(v, rng)
+    assert (products, factor) == (0, 1)
     np.testing.assert_allclose(matrix @ direction, v, atol=1e-6)
+
+
+def test_samples_grow_while_directions_take_many_products(monkeypatch):
+    monkeypatch.setattr(hessian, "_PASSES", 0)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 40)) * np.logspace(0, -3, 40)
+    X[rng.random(4000) < 0.02] *= 100.0  # rows that few samples have
+    problem = zg.Problem(X, np.sign(X @ rng.standard_normal(40)), "logistic", lam=1e-8)
+    of, target = hessian.Hessian(problem, np.full(4000, 1 / 4000)), rng.standard_normal(40)
+    factors, counts = [1], []
+    while len(factors) < 8:
+        direction, products, factor = of.solve(target, rng, factors[-1])
+        assert direction @ (of @ direction) < 2.0 * (direction @ target)  # a step down
+        factors.append(factor)
+        counts.append(products)
+    assert factors[1] == 2
+    assert factors[-1] == factors[-2]
+    assert counts[-1] < counts[0]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_ridge_regression_takes_one_step(storage, intercept):
+    X, y = make_data("squared", n=20_000, d=20, storage=storage)
+    problem = zg.Problem(X, y, "squared", lam=1e-6, fit_intercept=intercept)
+    run = zg.solve(problem, zg.Newton(), tol=1e-13, random_state=0)
+    assert (run.stop_reason, run.certificate.epochs) == ("converged", 1)
 
 
 def test_rows_that_cannot_move_are_left_out_and_nothing_changes():
@@ -192,6 +219,21 @@ def test_wide_data_are_solved_on_their_inner_products(loss, intercept, dtype):
     assert run.certificate.primal == pytest.approx(optimum(problem).primal, rel=1e-8)
     again = zg.solve(problem, zg.Auto(), tol=1e-9, random_state=0, warm_start=run)
     assert again.certificate.epochs == 0
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-8])
+def test_auto_makes_no_step_too_many_after_a_change(tol, monkeypatch):
+    monkeypatch.setattr(auto, "_has_few_features", lambda problem: False)
+    monkeypatch.setattr(auto, "_newton_cost", lambda problem, decades: 0.0)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 300)) * np.logspace(0, -2, 300)
+    y = np.sign(X @ rng.standard_normal(300) + 0.3 * rng.standard_normal(2000))
+    problem = zg.Problem(X, y, "logistic", lam=1e-6)
+    options = {"tol": tol, "random_state": 0}
+    run = zg.solve(problem, zg.Auto(), **options)
+    assert ", then Newton" in run.certificate.solver
+    before = zg.solve(problem, zg.Auto(), max_epochs=run.certificate.epochs - 1, **options)
+    assert (run.stop_reason, before.stop_reason) == ("converged", "max_epochs")
 
 
 def test_auto_is_deterministic():

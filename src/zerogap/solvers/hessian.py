@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from zerogap.losses import Loss
 from zerogap.problem import Problem
 from zerogap.rows import CSRRows, DenseRows
 from zerogap.solvers.protocol import Solver
@@ -31,6 +32,11 @@ def worth_sampling(rows: DenseRows | CSRRows) -> int:
     """Return the number of rows whose Hessian makes a good preconditioner at little cost."""
     n, d = rows.shape
     return max(_SAMPLE * d, int(n * min(1.0, _PASSES / moments_cost(rows))))
+
+
+def is_parabola(loss: Loss) -> bool:
+    """Tell whether the Hessian is the same everywhere."""
+    return loss.quadratic and not any(math.isfinite(end) for end in loss.domain(1.0))
 
 
 def needed_memory(problem: Problem) -> float:
@@ -62,21 +68,30 @@ class Hessian:
         # without rows the intercept has no curvature: a little keeps the direction finite
         self.least = damping * (1.0 + float(self.h.sum()))
 
-    def solve(self, target: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, int]:
-        """Return the Newton direction and the number of products with the Hessian it took."""
+    def solve(
+        self, target: np.ndarray, rng: np.random.Generator, factor: int = 1
+    ) -> tuple[np.ndarray, int, int]:
+        """Return the Newton direction, the products with the Hessian it took, and a better factor.
+
+        That many times the rows that are worth it are sampled.  Where a single step leads to the
+        optimum, it is worth all that its Hessian costs.
+        """
         n, d = len(self.h), self.problem.shape[1]
         if d > DIRECT:
-            return self._conjugate_gradients(self._diagonal(), target)
-        size, plenty = worth_sampling(self.rows), max(_PLENTY * d, 4096)
-        if n <= 2 * min(size, plenty):
-            return self.inverse()(target), 0
+            return *self._conjugate_gradients(self._diagonal(), target), factor
+        size, plenty = factor * worth_sampling(self.rows), max(_PLENTY * d, 4096)
+        if n <= 2 * min(size, plenty) or is_parabola(self.problem.loss):
+            return self.inverse()(target), 0, factor
         chosen = self.problem.place(np.sort(rng.choice(n, min(size, plenty), replace=False)))
         h = self.h[chosen]
         h *= self.h.sum() / max(h.sum(), 1e-300)
         inverse = self._inverse(self.rows.take(chosen), h)
         if size >= plenty:
-            return inverse(target), 0
-        return self._conjugate_gradients(inverse, target)
+            return inverse(target), 0, factor
+        direction, products = self._conjugate_gradients(inverse, target)
+        # twice as many rows save some 40 % of the products
+        double = 0.4 * products * n > size * moments_cost(self.rows)
+        return direction, products, 2 * factor if double else factor
 
     def inverse(self) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that solves with the Hessian, factorised whatever that costs."""

@@ -18,7 +18,7 @@ import numpy as np
 from zerogap._jit import kernel, rowwise
 from zerogap.losses import Loss
 from zerogap.problem import Problem
-from zerogap.solvers.hessian import Hessian, check_memory
+from zerogap.solvers.hessian import Hessian, check_memory, is_parabola
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.sgd import check_l2
 
@@ -138,6 +138,7 @@ class NewtonState(State):
     far_mean: float = 0.0  # of alpha
     far_value: float = 0.0  # of the smoothed loss
     steps: int = 0  # since the centre moved
+    factor: int = 1  # times as many rows for the Hessian as its first one had
     started: bool = False
     value: float = math.inf  # of the sub-problem, at most that of the problem
     excess: float = math.inf  # the part of the gap that smoothing costs
@@ -202,7 +203,7 @@ class Newton(Solver):
         """Start at the optimum of a part of the rows, which is off by some d / rows only."""
         n, d = problem.shape
         size = n // _PART
-        if state.started or size < max(_ROWS_PER_FEATURE * d, 1000):
+        if state.started or size < max(_ROWS_PER_FEATURE * d, 1000) or is_parabola(problem.loss):
             return
         state.started = True
         chosen = problem.place(np.sort(state.rng.choice(n, size, replace=False)))
@@ -315,7 +316,7 @@ class Newton(Solver):
             mean = state.far_mean + part.share @ state.near_alpha
             gradient = np.append(gradient, -mean)
         hessian = Hessian(part, state.near_h)
-        direction, products = hessian.solve(-gradient, state.rng)
+        direction, products, state.factor = hessian.solve(-gradient, state.rng, state.factor)
         d = problem.shape[1]
         p, p_b = direction[:d], float(direction[d]) if problem.fit_intercept else 0.0
         dz = part.scores(p) + p_b
