@@ -10,8 +10,8 @@ import pytest
 import zerogap as zg
 from cuda_cases.common import BOTH, PLAIN, make, near_optimum, solve
 from problems import make_data
-from zerogap.cuda import to_device
-from zerogap.cuda.device import to_host
+from zerogap.cuda import directions, to_device
+from zerogap.cuda.device import arrays, to_host
 from zerogap.losses import ResidualLoss
 from zerogap.multiclass_losses import MULTICLASS_LOSSES
 from zerogap.solvers import MulticlassNewton, device_auto, device_sdca, hessian
@@ -234,3 +234,40 @@ def test_solver_visits_rows_that_still_move_more_often(monkeypatch):
     assert best.dual - 1e-9 <= run.certificate.primal <= best.primal + run.certificate.gap + 1e-9
     assert max(passes) == 24
     assert min(passes) < 12
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "d", "C", "intercept"), [(35, 5, 3, 0), (6, 9, 2, 1), (1, 1, 4, 1)])
+def test_directions_in_one_launch_solve_newton_s_equations(n, d, C, intercept, dtype):
+    rng = np.random.default_rng(n)
+    X = rng.standard_normal((n, d)).astype(dtype)
+    share, h, least = rng.dirichlet(np.ones(n)), rng.random((n, C)), np.full(d + intercept, 0.01)
+    J = np.stack([np.diag(v) - np.outer(v, v) / v.sum() for v in h])
+    rows = np.hstack([X, np.ones((n, intercept))]).astype(np.float64)
+    matrix = np.einsum("i,iab,ij,ik->ajbk", share, J, rows, rows)
+    own = np.einsum("ajak->ajk", matrix) + np.diag(least)
+    target = rng.standard_normal((C, d + intercept))
+    target -= target.mean(axis=0)
+    size = target.size
+    exact = np.linalg.solve(
+        matrix.reshape(size, size) + np.diag(np.tile(least, C)), target.ravel()
+    ).reshape(target.shape)
+    place = arrays().asarray
+    given = [place(a) for a in (X, share, h, least, np.linalg.inv(own), target)]
+    found, products = directions.solve(*given, 1e-24, 100)
+    np.testing.assert_allclose(to_host(found), exact, atol=1e-8)
+    assert 0 < products < 100
+    rough, one = directions.solve(*given, 1e-24, 1)
+    energy = [np.sum(e * target) for e in (to_host(rough), exact)]
+    assert one == 1
+    assert 0.0 < energy[0] <= energy[1] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("classes", [directions.MOST, directions.MOST + 1])
+def test_many_classes_are_solved_in_one_launch_or_in_several(classes):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), np.arange(40) % classes
+    problem = zg.Problem(X, y, "softmax", lam=0.1)
+    best, run = near_optimum(problem), solve(problem, MulticlassNewton(), 1e-6)
+    assert run.stop_reason == "converged"
+    assert run.certificate.primal <= best.primal + run.certificate.gap

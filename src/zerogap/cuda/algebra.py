@@ -39,8 +39,7 @@ def inverses(matrices: Any) -> Any:
     while d > _AT_ONCE * blocks:
         blocks *= 2
     size = -(-d // blocks)
-    lower = xp.zeros((number, blocks * size, blocks * size))
-    lower[:] = xp.eye(blocks * size)
+    lower = xp.tile(xp.eye(blocks * size), (number, 1, 1))
     lower[:, :d, :d] = xp.linalg.cholesky(matrices)
     parts = lower.reshape(number, blocks, size, blocks, size)
     places = xp.arange(blocks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,16 @@ class DeviceMulticlassProblem(_OnDevice, MulticlassProblem):
 
     def gathered(self, c: np.ndarray) -> np.ndarray:
         return self.rows.transposed_product(c)
+
+    @functools.cached_property
+    def _labels(self) -> Any:
+        """A one in the place of each row's class."""
+        labels = arrays().zeros(self.dual_shape)
+        labels[arrays().arange(len(labels)), self.y] = 1.0
+        return labels
+
+    def _votes(self, alpha: np.ndarray) -> np.ndarray:
+        return self._labels - alpha
 
     def _matrix(self, a: Any, shape: tuple[int, int], name: str) -> Any:
         return self._on_device(a, shape, name)

@@ -13,6 +13,7 @@ from zerogap._jit import rowwise
 from zerogap.multiclass import MulticlassProblem
 from zerogap.solvers.hessian import _PRODUCTS, DIRECT
 
+_ENOUGH = 0.01  # of the residual, squared
 _SAMPLE = 16  # rows per feature that make a good preconditioner
 _STRAIGHT = 1e-7  # part of a row's votes for other classes that bends nothing
 _LEAST = 1e-9  # curvature of an intercept that no row bends, so that directions are finite
@@ -76,15 +77,20 @@ class MulticlassHessian:
     ) -> tuple[np.ndarray, int]:
         """Return the Newton direction and the number of products that it took.
 
-        Conjugate gradients go on until the residual has fallen tenfold, on a GPU by half: there a
-        product takes as long as the rest of a step.
+        Conjugate gradients go on until the residual has fallen tenfold.
         """
-        xp = self.problem.xp
+        xp, rows = self.problem.xp, self.problem.rows
+        if inverse.ndim == 3 and hasattr(rows, "X"):
+            from zerogap.cuda import directions
+
+            if len(target) <= directions.MOST:
+                data = (rows.X, self.problem.share, self.h, self.least, inverse)
+                return directions.solve(*data, target, _ENOUGH, _PRODUCTS)
         found = xp.stack([np.zeros_like(target), -target])  # the solution, H solution - target
         eased = _eased(found[1], scale, inverse)
         change = xp.stack([-eased, eased])  # of both, for a step of one
         size = _dot(found[1], eased)
-        goal, products = (0.3 if self.problem.on_device else 0.01) * float(size), 0
+        goal, products = _ENOUGH * float(size), 0
         while products < _PRODUCTS and float(size) > goal:
             products += 1
             change[1] = self @ change[0]
@@ -113,14 +119,14 @@ class MulticlassHessian:
             places = np.minimum(places, n - 1)
             q = q[places] * (apart / np.maximum(of_rows[places], 1e-300))[:, None]
             rows = rows.take(places)
+        if d <= DIRECT and self.problem.on_device:  # it takes no longer with a matrix per class
+            return _ONE, self._inverses(rows, q)
         diagonal = xp.stack([rows.square_sums(column) for column in xp.ascontiguousarray(q.T)])
         if self.problem.fit_intercept:
             diagonal = np.column_stack([diagonal, q.sum(axis=0)])
         scale = 1.0 / np.sqrt(diagonal + self.least)
         if d > DIRECT:
             return scale, xp.empty((0, 0))
-        if self.problem.on_device:  # products take no longer with a matrix for each class
-            return _ONE, self._inverses(rows, q)
         of_rows = q.mean(axis=1)
         matrix = rows.moments(of_rows)
         if self.problem.fit_intercept:
@@ -153,7 +159,7 @@ class MulticlassHessian:
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> Any:
-    return (a * b).sum()
+    return a.ravel() @ b.ravel()
 
 
 def _eased(rest: np.ndarray, scale: np.ndarray, inverse: np.ndarray) -> np.ndarray:
