@@ -519,6 +519,18 @@ def test_forged_certificates_are_found_false(tmp_path):
     assert better.claim == "true", "a smaller gap than the stored dual point proves, yet true"
 
 
+def test_honest_claims_are_proved_without_dual_variables_and_tighter_ones_refuted(tmp_path):
+    """However close the stored dual bound is to the optimum: a bound within 10 % is not enough."""
+    for seed in range(60):
+        model = zg.LinearClassifier("hinge", lam=0.05, tol=1e-2, random_state=seed).fit(X, Y2)
+        file = read(written(model, tmp_path, keep_dual=False))
+        assert recertify(file, X, Y2, effort=10_000).claim == "true"
+        header, arrays = take_apart(written(model, tmp_path, keep_dual=False).read_bytes())
+        least = zg.certify(model, X, Y2, effort=10_000).at_least
+        header["certificate"]["gap"] = 0.98 * least
+        assert recertify(loads(put_together(header, arrays)), X, Y2, effort=10_000).claim == "false"
+
+
 def test_what_cannot_be_proved_is_said(tmp_path):
     model = zg.LinearClassifier("hinge", tol=1e-6, max_epochs=10**4, random_state=0).fit(X, Y2)
     bare = read(written(model, tmp_path, keep_dual=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,6 +118,25 @@ def certify(
     >>> zg.certify(Ridge(alpha=1.0).fit(X, y), X, y).relative_gap < 1e-9
     True
     """
+    convention = None
+    if loss is not None and lam is not None:
+        fixed = float(lam)
+        free = bool(np.any(getattr(model, "intercept_", 0.0)))
+        convention = _Convention(as_loss(loss), lambda total, n: fixed, l1_ratio, free)
+    return audit(model, X, y, sample_weight, effort, convention, random_state)
+
+
+def audit(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    effort: int,
+    convention: _Convention | None = None,
+    random_state: Any = 0,
+    goals: Sequence[float] | None = None,
+) -> Audit:
+    """Do the work of `certify`; with goals, go on until these gaps are proved, or refuted."""
     if not effort >= 0:
         raise ValueError(f"effort must be a number of epochs >= 0, got {effort!r}")
     if hasattr(model, "steps"):  # a pipeline: audit its last step on what that step sees
@@ -127,12 +146,7 @@ def certify(
         raise ValueError(
             f"{type(model).__name__} has no coef_: fit it first, and only linear models work"
         )
-    if loss is not None and lam is not None:
-        fixed = float(lam)
-        free = bool(np.any(getattr(model, "intercept_", 0.0)))
-        convention = _Convention(as_loss(loss), lambda total, n: fixed, l1_ratio, free)
-    else:
-        convention = convention_of(model)
+    convention = convention_of(model) if convention is None else convention
     rows, n_features = _data(X, convention), np.shape(model.coef_)[-1]
     if rows.shape[1] != n_features + bool(convention.penalised):
         raise ValueError(f"the model has {n_features} features, X has {np.shape(X)[1]}")
@@ -140,8 +154,8 @@ def certify(
     models = models_of(model, convention, rows.shape[0])
     if len(models) != len(targets):
         raise ValueError(f"the model predicts {len(models)} targets at once: certify one at a time")
-    parts = []
-    for answer, target, weight in zip(models, targets, weights, strict=True):
+    parts, aims = [], [None] * len(models) if goals is None else goals
+    for answer, target, weight, goal in zip(models, targets, weights, aims, strict=True):
         problem = Problem(
             rows,
             target,
@@ -151,7 +165,7 @@ def certify(
             convention.fit_intercept and not convention.penalised,
             convention.l1_ratio,
         )
-        parts.append(_audit(problem, answer, effort, random_state))
+        parts.append(_audit(problem, answer, effort, random_state, goal))
     if len(parts) == 1:
         return parts[0]
     whole = {
@@ -160,15 +174,19 @@ def certify(
     return Audit(**whole, at_least=math.fsum(part.at_least for part in parts))
 
 
-def _audit(problem: Problem, model: Answer, effort: int, random_state: Any) -> Audit:
-    """Certify a model, raising the dual bound until it is tight or the effort is spent."""
+def _audit(
+    problem: Problem, model: Answer, effort: int, random_state: Any, goal: float | None
+) -> Audit:
+    """Certify a model, raising the dual bound until that is enough or the effort is spent."""
     own = problem.certificate(*model)
     if effort == 0 or own.relative_gap <= 1e-12:
         return Audit(own.primal, own.dual, own.gap, stop_reason="own dual point")
 
-    def tight(record: Record) -> bool:
+    def enough(record: Record) -> bool:
         distance = own.primal - max(own.dual, record.certificate.dual)
-        return record.gap <= _TIGHT * distance
+        if goal is None:
+            return record.gap <= _TIGHT * distance
+        return distance <= goal or own.primal - record.certificate.primal > goal
 
     origin = np.zeros(problem.dual_shape)
     useful = own.dual > problem.dual(origin)  # far from the optimum, a start at zero is better
@@ -177,7 +195,7 @@ def _audit(problem: Problem, model: Answer, effort: int, random_state: Any) -> A
         SDCA(),
         tol=1e-12,
         max_epochs=effort,
-        callback=tight,
+        callback=enough,
         warm_start=model if useful else None,
         random_state=random_state,
     )
