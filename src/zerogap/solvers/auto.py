@@ -55,8 +55,9 @@ class Auto(Solver):
     Dense rows fewer than features are first replaced by as many coordinates as there are rows,
     with the same inner products.  Then stochastic dual coordinate ascent (`SDCA` with `finish`)
     works until Newton's method (`Newton`) promises to be cheaper: at once if there are few
-    features, else when certificates show that too many epochs would be left.  Where rounding stops
-    Newton's method, far beyond usual accuracies, SDCA ends the work.
+    features, else when certificates show that too many epochs would be left; not so with more than
+    3000 features once rows are decided, where steps on the face are cheaper still.  Where rounding
+    stops Newton's method, far beyond usual accuracies, SDCA ends the work.
 
     The choices depend on the data and on certificates, never on a clock: same seed, same bits.
     The certificate says what was done.
@@ -161,9 +162,9 @@ class Auto(Solver):
 
     def _may_change(self, problem: Problem, state: AutoState) -> bool:
         """Tell whether the method that does not work now could be faster."""
-        # measured: on text, SDCA that ends with steps on the face never is the slower one
-        sparse = problem.shape[1] > DIRECT and not state.second
-        settled = sparse and _SDCA.finishes(self._inner(problem, state), state.sdca)
+        # measured: on text, SDCA that ends with steps on the face is never the slower one
+        many = problem.shape[1] > DIRECT and not state.second
+        settled = many and _SDCA.finishes(self._inner(problem, state), state.sdca)
         return _newton_applies(problem) and not settled
 
     def _change(self, inner: Problem, state: AutoState) -> None:
