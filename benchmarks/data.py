@@ -58,8 +58,8 @@ def _pixels(data: datasets.Dataset) -> np.ndarray:
 
 
 def make_million() -> tuple[sparse.csr_matrix, np.ndarray]:
-    """Return 10^6 rows of norm 1 with 30 words of 10^5, the k-th drawn in proportion to 1 / k."""
-    n, d, words = 1_000_000, 100_000, 30
+    """Return 10^6 rows of norm 1 with 10 words of 10^5, the k-th drawn in proportion to 1 / k."""
+    n, d, words = 1_000_000, 100_000, 10
     rng = np.random.default_rng(0)
     drawn = np.exp(np.log(d) * rng.random((n, words), dtype=np.float32)).astype(np.int32) - 1
     drawn = np.sort(np.minimum(drawn, d - 1), axis=1).ravel()
