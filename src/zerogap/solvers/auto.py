@@ -55,9 +55,10 @@ class Auto(Solver):
     Dense rows fewer than features are first replaced by as many coordinates as there are rows,
     with the same inner products.  Then stochastic dual coordinate ascent (`SDCA` with `finish`)
     works until Newton's method (`Newton`) promises to be cheaper: at once if there are few
-    features for the number of rows, else when certificates show that too many epochs would be left; not so with more than
-    3000 features once rows are decided, where steps on the face are cheaper still.  Where rounding
-    stops Newton's method, far beyond usual accuracies, SDCA ends the work.
+    features for the number of rows, else when certificates show that too many epochs would be
+    left; not so with more than 3000 features once rows are decided, where steps on the face are
+    cheaper still.  Where rounding stops Newton's method, far beyond usual accuracies, SDCA ends
+    the work.
 
     The choices depend on the data and on certificates, never on a clock: same seed, same bits.
     The certificate says what was done.
