@@ -156,6 +156,22 @@ def test_float32_agrees_with_float64(storage):
     assert single.primal(np.ones(5)) == pytest.approx(double.primal(np.ones(5)), rel=1e-14)
 
 
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge", "logistic", "multiclass-hinge"])
+def test_rounding_of_huge_objectives_is_no_bound(loss, l1_ratio):
+    """Beyond all margins the dual value is zero, however far the weights have gone."""
+    rng = np.random.default_rng(0)
+    direction, X = rng.standard_normal(30), rng.standard_normal((80, 30))
+    X = X[np.abs(X @ direction) > 0.5]
+    y, way = np.sign(X @ direction), direction
+    if loss == "multiclass-hinge":
+        y, way = y > 0, np.stack([-direction, direction])
+    problem = zg.Problem(X, y, loss, 0.01, l1_ratio=l1_ratio)
+    best = zg.solve(problem, zg.SDCA(), tol=1e-3, random_state=0).certificate
+    for scale in 10.0 ** rng.uniform(4, 140, 100):
+        assert problem.certificate(scale * way).dual <= best.primal
+
+
 def test_infeasible_dual_points_prove_nothing():
     problem = make_problem("hinge")
     assert problem.dual(np.full(40, 2.0)) == -math.inf

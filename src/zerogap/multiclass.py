@@ -71,8 +71,11 @@ class MulticlassProblem(Problem):
         unbalanced = self.fit_intercept and np.abs(self.share @ alpha).max() > 1e-12
         if outside or unbalanced:
             return -math.inf
-        conjugate = self.over_rows(_conjugates, self.loss, self.y, self.share, p)
-        u = self.dual_sum(alpha).ravel()
+        return self._dual_value(alpha, self.dual_sum(alpha).ravel())
+
+    def _dual_value(self, alpha: np.ndarray, u: np.ndarray) -> float:
+        votes = self._votes(alpha)
+        conjugate = self.over_rows(_conjugates, self.loss, self.y, self.share, votes)
         return -conjugate - self.lam * self.over_features(_penalty_conjugate, self.penalty, u)
 
     def certificate(self, w: Any, b: Any = 0.0, alpha: Any = None) -> Certificate:

@@ -248,7 +248,10 @@ class Problem(OnProcessor, Struct):
         imbalance = abs(self.share @ alpha)
         if self.fit_intercept and imbalance > 1e-12 * (self.share @ np.abs(alpha)):
             return -math.inf
-        u = self.dual_sum(alpha)
+        return self._dual_value(alpha, self.dual_sum(alpha))
+
+    def _dual_value(self, alpha: np.ndarray, u: np.ndarray) -> float:
+        """Return D(alpha) for a feasible alpha with the dual sum u."""
         conjugate = self.over_rows(_conjugates, self.loss, self.y, self.share, alpha)
         return -conjugate - self.lam * self.over_features(_penalty_conjugate, self.penalty, u)
 
@@ -421,7 +424,10 @@ class Problem(OnProcessor, Struct):
         cost, slack = self.over_features(_penalty_terms, self.penalty, w.ravel(), u)
         if not math.isfinite(loss + cost):  # weights or data are not finite: nothing is proved
             return math.nan, math.inf, math.inf
-        return loss + self.lam * cost, gap + self.lam * slack, self.lam * slack
+        primal, gap, slack = loss + self.lam * cost, gap + self.lam * slack, self.lam * slack
+        if gap > 0.5 * primal:  # so far away the terms' rounding might pass for a bound
+            gap = max(gap, _gap_above(primal, self._dual_value(alpha, u)))
+        return primal, gap, slack
 
     def row_terms(self, z: np.ndarray, b: float, alpha: np.ndarray) -> tuple[float, float]:
         """Return what the rows add to P and, as Fenchel-Young terms >= 0, to the gap."""
@@ -466,6 +472,12 @@ class Problem(OnProcessor, Struct):
 
     def _dual_vector(self, alpha: Any) -> np.ndarray:
         return check_vector(alpha, self.shape[0], "alpha", "samples")
+
+
+def _gap_above(primal: float, dual: float) -> float:
+    """Return P - D, rounded so that P minus it is D at most."""
+    gap = primal - dual
+    return gap if primal - gap <= dual else math.nextafter(gap, math.inf)
 
 
 def _restore(cls: type[Problem], values: tuple[Any, ...]) -> Problem:
