@@ -121,7 +121,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="+", choices=names, default=names)
     parser.add_argument("--solver", default="auto", help="of ours")
     parser.add_argument("--cap", type=float, default=20.0, help="seconds for a fit of ours")
-    parser.add_argument("--minutes", type=float, default=34.0, help="aimed at by stopping peers")
+    parser.add_argument("--minutes", type=float, default=26.0, help="aimed at by stopping peers")
     parser.add_argument("--keep", action="store_true", help="keep the other rows of OUT")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("out"))
     if parser.parse_known_args()[0].quick:
