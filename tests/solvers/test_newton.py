@@ -236,6 +236,18 @@ def test_auto_makes_no_step_too_many_after_a_change(tol, monkeypatch):
     assert (run.stop_reason, before.stop_reason) == ("converged", "max_epochs")
 
 
+def test_auto_gives_up_coordinate_ascent_on_rows_that_are_alike():
+    """Some rows are decided, but most move for ever: steps on the face are never made."""
+    rng = np.random.default_rng(0)
+    some = sparse.random(100, 3100, 0.01, format="csr", random_state=1)
+    X = sparse.vstack([some] * 12).tocsr()
+    X.data *= 1.0 + 1e-3 * rng.standard_normal(len(X.data))
+    y = np.where(X @ rng.standard_normal(3100) + 0.05 * rng.standard_normal(1200) > 0, 1.0, -1.0)
+    problem = zg.Problem(X, y, "squared-hinge", lam=1.0 / (100 * 1200))
+    run = zg.solve(problem, zg.Auto(), tol=1e-4, random_state=0, max_epochs=300)
+    assert run.stop_reason == "converged"
+
+
 def test_auto_is_deterministic():
     problem = make_problem("hinge", n=200, lam=1e-5)
     runs = [zg.solve(problem, zg.Auto(), tol=1e-9, random_state=7) for _ in range(2)]

@@ -56,9 +56,9 @@ class Auto(Solver):
     with the same inner products.  Then stochastic dual coordinate ascent (`SDCA` with `finish`)
     works until Newton's method (`Newton`) promises to be cheaper: at once if there are few
     features for the number of rows, else when certificates show that too many epochs would be
-    left; not so with more than 3000 features once rows are decided, where steps on the face are
-    cheaper still.  Where rounding stops Newton's method, far beyond usual accuracies, SDCA ends
-    the work.
+    left: hundreds with more than 3000 features once rows are decided, as steps on the face may
+    save most of them.  Where rounding stops Newton's method, far beyond usual accuracies, SDCA
+    ends the work.
 
     The choices depend on the data and on certificates, never on a clock: same seed, same bits.
     The certificate says what was done.
@@ -107,7 +107,7 @@ class Auto(Solver):
             _SDCA.observe(self._inner(problem, state), state.sdca, record, tol)
         gap, target = record.gap, tol * abs(record.certificate.primal)
         epochs = record.epoch - state.epoch
-        if state.final or not self._may_change(problem, state):
+        if state.final or not _newton_applies(problem):
             return
         if state.second:
             deep = state.gap <= _DEEP * abs(record.certificate.primal)
@@ -121,7 +121,7 @@ class Auto(Solver):
             rate = math.log10(state.gap / gap) / epochs if 0 < gap < state.gap else 0.0
             left = decades / rate if rate > 0 else math.inf
             costly = left * _epoch_cost(inner) > _newton_cost(inner, decades)
-            if costly or left > _PATIENCE:
+            if left > _PATIENCE or (costly and not self._settles(problem, state)):
                 about = f"{left:.2g}" if left < 1e6 else "countless"
                 state.switch, state.reason = True, f"{about} epochs of SDCA seemed to be left"
         if record.epoch >= 2.0 * state.epoch:
@@ -131,7 +131,8 @@ class Auto(Solver):
         inner, part = self._inner(problem, state), self._part(state)
         if state.switch:
             return math.inf  # the other method, which begins now, may know its own
-        if not state.second and self._may_change(problem, state):
+        waits = not state.second and _newton_applies(problem)
+        if waits and not self._settles(problem, state):
             return None  # certificates tell when to change
         if inner is problem or state.second:
             return self._at_work(state).relative_gap(inner, part)
@@ -162,12 +163,10 @@ class Auto(Solver):
         ends = state.position + count == self.epoch_length(problem)
         return Newton()._steps(inner, state.newton, 1) if ends else 0
 
-    def _may_change(self, problem: Problem, state: AutoState) -> bool:
-        """Tell whether the method that does not work now could be faster."""
-        # measured: on text, SDCA that ends with steps on the face is never the slower one
-        many = problem.shape[1] > DIRECT and not state.second
-        settled = many and _SDCA.finishes(self._inner(problem, state), state.sdca)
-        return _newton_applies(problem) and not settled
+    def _settles(self, problem: Problem, state: AutoState) -> bool:
+        """Tell whether steps on the face may be cheaper than they look from the epochs so far."""
+        many = problem.shape[1] > DIRECT  # measured: on text they are
+        return many and _SDCA.finishes(self._inner(problem, state), state.sdca)
 
     def _change(self, inner: Problem, state: AutoState) -> None:
         """Let the other method go on from where this one is."""
