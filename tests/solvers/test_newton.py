@@ -1,6 +1,8 @@
 """Newton's method and the solver that chooses: two roads to the same optimum, at any accuracy."""
 
+import itertools
 import math
+import re
 import warnings
 from dataclasses import dataclass
 
@@ -224,16 +226,21 @@ def test_wide_data_are_solved_on_their_inner_products(loss, intercept, dtype):
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-8])
 def test_auto_makes_no_step_too_many_after_a_change(tol, monkeypatch):
     monkeypatch.setattr(auto, "_has_few_features", lambda problem: False)
-    monkeypatch.setattr(auto, "_newton_cost", lambda problem, decades: 0.0)
+    costs = itertools.chain([math.inf] * 4, itertools.repeat(0.0))  # when certificates are rare
+    monkeypatch.setattr(auto, "_newton_cost", lambda problem, decades: next(costs))
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 300)) * np.logspace(0, -2, 300)
     y = np.sign(X @ rng.standard_normal(300) + 0.3 * rng.standard_normal(2000))
     problem = zg.Problem(X, y, "logistic", lam=1e-6)
     options = {"tol": tol, "random_state": 0}
     run = zg.solve(problem, zg.Auto(), **options)
-    assert ", then Newton" in run.certificate.solver
-    before = zg.solve(problem, zg.Auto(), max_epochs=run.certificate.epochs - 1, **options)
-    assert (run.stop_reason, before.stop_reason) == ("converged", "max_epochs")
+    assert run.stop_reason == "converged"
+    changed = float(re.search(r"SDCA for (\d+) epochs, then Newton", run.certificate.solver)[1])
+    costs = itertools.chain([math.inf] * 4, itertools.repeat(0.0))
+    fewer = zg.solve(problem, zg.Auto(), max_epochs=run.certificate.epochs - 1, **options)
+    assert fewer.stop_reason == "max_epochs"
+    assert fewer.certificate.relative_gap > tol
+    assert run.certificate.epochs - changed > 1
 
 
 def test_auto_gives_up_coordinate_ascent_on_rows_that_are_alike():
