@@ -14,7 +14,7 @@ phi(z) + phi*(-a) + a z >= 0, with equality at a = -phi'(z); phi' is the slope o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, inf, log, log1p
+from math import exp, inf, isfinite, log, log1p
 from typing import ClassVar
 
 from zerogap import elementary
@@ -48,6 +48,11 @@ class Loss(Parameters, Struct):
     def smoothness(self) -> float:
         """Lipschitz constant of phi' (infinite for losses with a kink)."""
         return inf
+
+    @property
+    def has_ends(self) -> bool:
+        """Whether dual variables are bounded, on one side at least."""
+        return any(isfinite(end) for end in self.domain(1.0))
 
     def value(self, z, y):
         """phi(z; y)"""

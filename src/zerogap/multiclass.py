@@ -11,7 +11,7 @@ import numpy as np
 from zerogap._jit import kernel, rowwise
 from zerogap.certificate import Certificate
 from zerogap.penalties import L2
-from zerogap.problem import Problem, Proof, _penalty_conjugate
+from zerogap.problem import Problem, Proof
 from zerogap.rows import CLASSES
 
 _IDENTITY = L2()
@@ -73,10 +73,9 @@ class MulticlassProblem(Problem):
             return -math.inf
         return self._dual_value(alpha, self.dual_sum(alpha).ravel())
 
-    def _dual_value(self, alpha: np.ndarray, u: np.ndarray) -> float:
+    def _mean_conjugate(self, alpha: np.ndarray) -> float:
         votes = self._votes(alpha)
-        conjugate = self.over_rows(_conjugates, self.loss, self.y, self.share, votes)
-        return -conjugate - self.lam * self.over_features(_penalty_conjugate, self.penalty, u)
+        return self.over_rows(_conjugates, self.loss, self.y, self.share, votes)
 
     def certificate(self, w: Any, b: Any = 0.0, alpha: Any = None) -> Certificate:
         """Return the certificate of the model (W, b), as `Problem.certificate` does."""

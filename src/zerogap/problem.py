@@ -252,8 +252,12 @@ class Problem(OnProcessor, Struct):
 
     def _dual_value(self, alpha: np.ndarray, u: np.ndarray) -> float:
         """Return D(alpha) for a feasible alpha with the dual sum u."""
-        conjugate = self.over_rows(_conjugates, self.loss, self.y, self.share, alpha)
-        return -conjugate - self.lam * self.over_features(_penalty_conjugate, self.penalty, u)
+        cost = self.over_features(_penalty_conjugate, self.penalty, u)
+        return -self._mean_conjugate(alpha) - self.lam * cost
+
+    def _mean_conjugate(self, alpha: np.ndarray) -> float:
+        """Return 1/S sum_i s_i phi*(-a_i)."""
+        return self.over_rows(_conjugates, self.loss, self.y, self.share, alpha)
 
     def weights(self, alpha: Any) -> np.ndarray:
         """Return w(alpha)."""

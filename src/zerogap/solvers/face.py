@@ -10,7 +10,6 @@ bound constraints", SIAM Journal on Optimization 1, 1991.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -55,9 +54,7 @@ class Step(NamedTuple):
 def has_faces(problem: Problem) -> bool:
     """Tell whether dual variables have ends, and satisfy linear equations between them."""
     loss = problem.loss
-    if not loss.quadratic or not isinstance(problem.penalty, L2):
-        return False
-    return any(math.isfinite(end) for end in loss.domain(1.0))
+    return loss.quadratic and loss.has_ends and isinstance(problem.penalty, L2)
 
 
 def compile_for(problem: Problem) -> None:

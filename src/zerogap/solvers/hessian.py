@@ -36,7 +36,7 @@ def worth_sampling(rows: DenseRows | CSRRows) -> int:
 
 def is_parabola(loss: Loss) -> bool:
     """Tell whether the Hessian is the same everywhere."""
-    return loss.quadratic and not any(math.isfinite(end) for end in loss.domain(1.0))
+    return loss.quadratic and not loss.has_ends
 
 
 def needed_memory(problem: Problem) -> float:
