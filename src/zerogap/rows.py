@@ -250,22 +250,26 @@ class CSRRows(Rows):
         signed = self.indices.view(np.int32 if self.indices.itemsize == 4 else np.int64)
         return sparse.csr_matrix((self.data, signed, self.indptr), shape=self.shape)
 
+    def span(self, i):
+        """Places of the values of row i: without a sign, which kernels would look for each time"""
+        return range(np.uintp(self.indptr[i]), np.uintp(self.indptr[i + 1]))
+
     @in_order
     def dot(self, i, u, penalty):
         """x_i . w  with  w = penalty.to_primal(u)"""
         total = 0.0
-        for k in range(self.indptr[i], self.indptr[i + 1]):
+        for k in self.span(i):
             total += np.float64(self.data[k]) * penalty.to_primal(u[self.indices[k]])
         return total
 
     def add_to(self, u, i, c):
         """u += c x_i"""
-        for k in range(self.indptr[i], self.indptr[i + 1]):
+        for k in self.span(i):
             u[self.indices[k]] += c * np.float64(self.data[k])
 
     def add_squares(self, u, i, c):
         """u_j += c x_ij^2"""
-        for k in range(self.indptr[i], self.indptr[i + 1]):
+        for k in self.span(i):
             value = np.float64(self.data[k])
             u[self.indices[k]] += c * value * value
 
@@ -273,7 +277,7 @@ class CSRRows(Rows):
         """z += x_i W for weights W listed feature by feature, len(z) of them for each"""
         for c in range(0, len(z), CLASSES):
             a, b, d = lanes(z, c), lanes(z, c + LANES), lanes(z, c + 2 * LANES)
-            for m in range(self.indptr[i], self.indptr[i + 1]):
+            for m in self.span(i):
                 k, value = np.intp(self.indices[m]) * len(z) + c, np.float64(self.data[m])
                 a = add_scaled(a, value, lanes(W, k))
                 b = add_scaled(b, value, lanes(W, k + LANES))
@@ -286,7 +290,7 @@ class CSRRows(Rows):
         """U += x_i' step and W = penalty.to_primal(U), both listed as in `add_scores`"""
         for c in range(0, len(step), CLASSES):
             a, b, d = lanes(step, c), lanes(step, c + LANES), lanes(step, c + 2 * LANES)
-            for m in range(self.indptr[i], self.indptr[i + 1]):
+            for m in self.span(i):
                 k, value = np.intp(self.indices[m]) * len(step) + c, np.float64(self.data[m])
                 put_lanes(U, k, add_scaled(lanes(U, k), value, a))
                 put_lanes(U, k + LANES, add_scaled(lanes(U, k + LANES), value, b))
@@ -298,7 +302,7 @@ class CSRRows(Rows):
     def sqnorm(self, i):
         """|x_i|^2"""
         total = 0.0
-        for k in range(self.indptr[i], self.indptr[i + 1]):
+        for k in self.span(i):
             value = np.float64(self.data[k])
             total += value * value
         return total
@@ -379,20 +383,20 @@ def _slices(n: int, per_row: float) -> Iterator[slice]:
 def _gather(rows, order, indptr, data, indices):
     """Copy row order[i] of a CSR matrix to place i."""
     for i in range(len(order)):
-        source = rows.indptr[order[i]]
-        for k in range(indptr[i + 1] - indptr[i]):
-            data[indptr[i] + k] = rows.data[source + k]
-            indices[indptr[i] + k] = rows.indices[source + k]
+        place = np.uintp(indptr[i])
+        for k in rows.span(order[i]):
+            data[place], indices[place] = rows.data[k], rows.indices[k]
+            place += np.uintp(1)
 
 
 @kernel
 def _add_moments(rows, h, lower, start, stop):
     """lower += the lower triangle of sum_i h_i x_i x_i'"""
     for i in range(start, stop):
-        for k in range(rows.indptr[i], rows.indptr[i + 1]):
+        for k in rows.span(i):
             scaled = h[i] * np.float64(rows.data[k])
             row = lower[rows.indices[k]]
-            for m in range(rows.indptr[i], k + 1):
+            for m in range(np.uintp(rows.indptr[i]), k + np.uintp(1)):
                 row[rows.indices[m]] += scaled * np.float64(rows.data[m])
 
 
