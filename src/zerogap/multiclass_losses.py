@@ -87,18 +87,19 @@ class MulticlassHinge(MulticlassLoss):
                 new[k] = p[k]
             return
         top, scale = z[best] + (best != y), 1.0 / max(q, 1e-200)
+        most = p[best]
         for k in range(len(z)):
-            # a shift by the best score leaves the projection alone; what is far below it gets none
-            new[k] = max(p[k] - (top - z[k] - (k != y)) * scale, -1.0)
-        new[best] = p[best]
+            # a shift by the best score leaves the projection alone; it is the best despite rounding
+            new[k] = p[k] - max(0.0, top - z[k] - (k != y)) * scale if k != best else p[k]
+            most = max(most, new[k])
         # Michelot's projection: give all classes an equal share of what is missing to one, drop
-        # those that would be negative, and again
-        shift, count = -inf, 0
+        # those that would be negative, and again; what is one below the largest gets none
+        shift, count = most - 1.0, 0
         for _ in range(len(z)):  # rounding might let a class come back, and go, for ever
             kept, total = 0, 0.0
             for k in range(len(z)):
-                if new[k] > shift:
-                    kept, total = kept + 1, total + new[k]
+                kept += new[k] > shift
+                total += new[k] if new[k] > shift else 0.0
             if kept == count:
                 break
             shift, count = (total - 1.0) / kept, kept

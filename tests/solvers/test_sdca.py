@@ -100,10 +100,11 @@ def test_optimum_equals_an_independent_one(loss, intercept):
     assert other >= result.certificate.dual - 1e-9, "nobody is below our lower bound"
 
 
+@pytest.mark.parametrize("relaxation", [1.0, 1.5, 1.99])
 @every_loss
-def test_dual_rises_at_every_single_update(loss):
+def test_dual_rises_at_every_single_update(loss, relaxation):
     problem = make_problem(loss, n=15, d=3)
-    solver = zg.SDCA()
+    solver = zg.SDCA(relaxation=relaxation)
     state = solver.begin(problem, np.random.default_rng(0))
     dual = problem.dual(state.alpha)
     for _ in range(60):
@@ -111,6 +112,36 @@ def test_dual_rises_at_every_single_update(loss):
         risen = problem.dual(solver.answer(problem, state)[2])
         assert risen >= dual - 1e-14
         dual = risen
+
+
+def test_relaxed_steps_are_those_of_a_smaller_curvature():
+    problem = make_problem("squared", n=15, d=3)
+    exact, relaxed = (zg.SDCA("cyclic", relaxation=factor) for factor in (1.0, 1.6))
+    states = [solver.begin(problem, np.random.default_rng(0)) for solver in (exact, relaxed)]
+    for solver, state in zip((exact, relaxed), states, strict=True):
+        solver.advance(problem, state, 1)
+    i = int(np.flatnonzero(states[0].alpha)[0])
+    q = problem.share[i] * problem.sqnorms[i] / problem.lam
+    assert states[0].alpha[i] == pytest.approx(problem.y[i] / (1.0 + q), rel=1e-14)
+    assert states[1].alpha[i] == pytest.approx(problem.y[i] / (1.0 + q / 1.6), rel=1e-14)
+
+
+def test_recent_weights_are_the_better_of_the_last_and_an_average():
+    problem = make_problem("hinge", n=60, d=20, lam=1e-3)
+    solver = zg.SDCA(output="recent", shrink=False)
+    state, ends, averaged = solver.begin(problem, np.random.default_rng(0)), [], 0
+    for epoch in range(1, 41):
+        solver.epoch(problem, state)
+        ends.append(state.u.copy())
+        average = np.zeros(20)
+        for k, u in enumerate(ends[:-1], 1):  # the pass that has just ended is not in it yet
+            average += 2.0 / (1 + min(k, 20)) * (u - average)
+        w, _, alpha = solver.answer(problem, state)
+        candidates = [problem.primal(ends[-1])] + ([problem.primal(average)] if epoch > 1 else [])
+        assert problem.primal(w) == pytest.approx(min(candidates), rel=1e-13)
+        np.testing.assert_array_equal(alpha, state.alpha)
+        averaged += min(candidates) < candidates[0]
+    assert 0 < averaged < 40, "sometimes the one, sometimes the other"
 
 
 def test_elastic_net_equals_scikit_learn():
@@ -156,7 +187,7 @@ def test_every_option_converges_and_keeps_its_promise(sampling, start, output):
     assert result.certificate.primal == pytest.approx(best.certificate.primal, rel=2e-6)
 
 
-@pytest.mark.parametrize("output", ["average", "random", "best"])
+@pytest.mark.parametrize("output", ["average", "random", "best", "recent"])
 def test_output_rules_change_the_answer_never_the_path(output):
     problem = make_problem("hinge", n=30)
     states = []
@@ -327,6 +358,9 @@ def test_all_zero_rows_need_no_epoch():
         (zg.SDCA(start="pegasos"), "start must be one of"),
         (zg.SDCA(layout="random"), "layout must be one of"),
         (zg.SDCA(t0=-1), "t0 must be"),
+        (zg.SDCA(relaxation=2.0), "relaxation must be at least 1 and below 2"),
+        (zg.SDCA(relaxation=math.nan), "relaxation must be at least 1 and below 2"),
+        (zg.SDCA(output="recent", finish=True), "finish=True needs output"),
     ],
 )
 def test_impossible_options_are_refused(solver, message):

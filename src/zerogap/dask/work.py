@@ -239,7 +239,7 @@ def _local_epoch(
         order = rng.permutation(len(alpha))
         moved = np.zeros(len(alpha), np.bool_)
         common = (part, part.rows, order, order, moved, alpha, u)
-        rest = (bias, spec.rho, np.empty((0, *alpha.shape[1:])), 0, False)
+        rest = (bias, spec.rho, 1.0, np.empty((0, *alpha.shape[1:])), 0, False)
         if isinstance(part, MulticlassProblem):
             w = u if isinstance(part.penalty, L2) else part.to_weights(u)
             block_steps(*common, w, *rest)

@@ -16,6 +16,7 @@ from zerogap.memory import free_memory
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows
+from zerogap.solvers.face import has_faces
 from zerogap.solvers.hessian import DIRECT, moments_cost, needed_memory, worth_sampling
 from zerogap.solvers.newton import Newton, NewtonState
 from zerogap.solvers.protocol import Answer, Solver, State
@@ -25,7 +26,7 @@ _FEW = 1000  # rows up to which their inner products are worth computing
 _DEEP = 1e-8  # a relative gap below which Newton's method halves it in a few steps, or never
 _PATIENCE = 300  # epochs, however cheap: budgets count them
 _COLUMNS = 1 << 16  # of X, converted at a time
-_SDCA = SDCA(finish=True)
+_RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
 
 
 @dataclass
@@ -53,12 +54,12 @@ class Auto(Solver):
     """The fastest way to a certificate that we know, chosen by shape, loss, lambda and progress.
 
     Dense rows fewer than features are first replaced by as many coordinates as there are rows,
-    with the same inner products.  Then stochastic dual coordinate ascent (`SDCA` with `finish`)
-    works until Newton's method (`Newton`) promises to be cheaper: at once if there are few
-    features for the number of rows, else when certificates show that too many epochs would be
-    left: hundreds with more than 3000 features once rows are decided, as steps on the face may
-    save most of them.  Where rounding stops Newton's method, far beyond usual accuracies, SDCA
-    ends the work.
+    with the same inner products.  Then stochastic dual coordinate ascent (`SDCA` with `finish`
+    or, where there are no faces, with `relaxation`) works until Newton's method (`Newton`)
+    promises to be cheaper: at once if there are few features for the number of rows, else when
+    certificates show that too many epochs would be left: hundreds with more than 3000 features
+    once rows are decided, as steps on the face may save most of them.  Where rounding stops
+    Newton's method, far beyond usual accuracies, SDCA ends the work.
 
     The choices depend on the data and on certificates, never on a clock: same seed, same bits.
     The certificate says what was done.
@@ -93,18 +94,19 @@ class Auto(Solver):
             state.second, state.reason = True, f"there are {few}"
             state.newton = Newton().begin(inner, rng, warm)
         else:
-            state.sdca = _SDCA.begin(inner, rng, warm)
+            state.sdca = _ascent(inner).begin(inner, rng, warm)
         return state
 
     def answer(self, problem: Problem, state: AutoState) -> Answer:
         inner = self._inner(problem, state)
-        w, b, alpha = self._at_work(state).answer(inner, self._part(state))
+        w, b, alpha = self._at_work(inner, state).answer(inner, self._part(state))
         return w if inner is problem else problem.weights(alpha), b, alpha
 
     def observe(self, problem: Problem, state: AutoState, record: Record, tol: float) -> None:
         """Change the method if the other one promises to be cheaper."""
         if not state.second:
-            _SDCA.observe(self._inner(problem, state), state.sdca, record, tol)
+            inner = self._inner(problem, state)
+            _ascent(inner).observe(inner, state.sdca, record, tol)
         gap, target = record.gap, tol * abs(record.certificate.primal)
         epochs = record.epoch - state.epoch
         if state.final or not _newton_applies(problem):
@@ -135,15 +137,16 @@ class Auto(Solver):
         if waits and not self._settles(problem, state):
             return None  # certificates tell when to change
         if inner is problem or state.second:
-            return self._at_work(state).relative_gap(inner, part)
+            return self._at_work(inner, state).relative_gap(inner, part)
         epoch = state.updates // inner.shape[0]
         if epoch % max(1, epoch // 4):  # an estimate takes as long as an epoch
             return math.inf
-        proof = inner.examine(*_SDCA.answer(inner, part))
+        proof = inner.examine(*_ascent(inner).answer(inner, part))
         return proof.gap / max(proof.primal, 1e-300)
 
     def prepare(self, problem: Problem, state: AutoState) -> None:
-        self._at_work(state).prepare(self._inner(problem, state), self._part(state))
+        inner = self._inner(problem, state)
+        self._at_work(inner, state).prepare(inner, self._part(state))
 
     def story(self, problem: Problem, state: AutoState) -> str:
         where = " on inner products" if state.problem is not None else ""
@@ -155,9 +158,9 @@ class Auto(Solver):
         if state.switch:
             self._change(inner, state)
         if not count:
-            return self._at_work(state)._steps(inner, self._part(state), 0)
+            return self._at_work(inner, state)._steps(inner, self._part(state), 0)
         if not state.second:
-            _SDCA.advance(inner, state.sdca, count)
+            _ascent(inner).advance(inner, state.sdca, count)
             return count
         # one step of Newton's method for one epoch: made when the epoch ends
         ends = state.position + count == self.epoch_length(problem)
@@ -166,21 +169,22 @@ class Auto(Solver):
     def _settles(self, problem: Problem, state: AutoState) -> bool:
         """Tell whether steps on the face may be cheaper than they look from the epochs so far."""
         many = problem.shape[1] > DIRECT  # measured: on text they are
-        return many and _SDCA.finishes(self._inner(problem, state), state.sdca)
+        inner = self._inner(problem, state)
+        return many and _ascent(inner).finishes(inner, state.sdca)
 
     def _change(self, inner: Problem, state: AutoState) -> None:
         """Let the other method go on from where this one is."""
         epoch = state.updates / inner.shape[0]
         if epoch > state.since:
             state.before += f"{self._name(state)} for {epoch - state.since:g} epochs, then "
-        answer = self._at_work(state).answer(inner, self._part(state))
+        answer = self._at_work(inner, state).answer(inner, self._part(state))
         state.switch, state.final, state.second = False, state.second, not state.second
         state.since, state.epoch, state.gap = epoch, epoch, math.inf
         if state.second:
             state.newton = Newton().begin(inner, state.rng, answer)
         else:
-            state.sdca = _SDCA.begin(inner, state.rng, answer)
-            _SDCA.prepare(inner, state.sdca)
+            state.sdca = _ascent(inner).begin(inner, state.rng, answer)
+            _ascent(inner).prepare(inner, state.sdca)
 
     def _name(self, state: AutoState) -> str:
         return "Newton" if state.second else "SDCA"
@@ -188,11 +192,20 @@ class Auto(Solver):
     def _inner(self, problem: Problem, state: AutoState) -> Problem:
         return problem if state.problem is None else state.problem
 
-    def _at_work(self, state: AutoState) -> Solver:
-        return Newton() if state.second else _SDCA
+    def _at_work(self, inner: Problem, state: AutoState) -> Solver:
+        return Newton() if state.second else _ascent(inner)
 
     def _part(self, state: AutoState) -> Any:
         return state.newton if state.second else state.sdca
+
+
+def _ascent(problem: Problem) -> SDCA:
+    """Return the kind of dual coordinate ascent for a problem."""
+    if has_faces(problem):
+        return SDCA(finish=True)
+    kinks = not math.isfinite(problem.loss.smoothness)
+    calm = kinks and problem.loss.task == "multiclass"
+    return SDCA(relaxation=_RELAXATION, output="recent" if calm else "last")
 
 
 def _newton_applies(problem: Problem) -> bool:

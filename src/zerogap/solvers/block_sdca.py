@@ -227,7 +227,7 @@ class BlockSDCA(Solver):
         part: Any = near.part
         moved = np.zeros(len(rows), np.bool_)
         common = (part, part.rows, rows, rows, moved, near.alpha, state.u)
-        bias = (state.bias, state.rho)
+        bias = (state.bias, state.rho, 1.0)
         if isinstance(part, MulticlassProblem):
             w = state.u if isinstance(part.penalty, L2) else part.to_weights(state.u)
             block_steps(*common, w, *bias, np.empty((0, part.n_classes)), 0, False)

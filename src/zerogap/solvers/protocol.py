@@ -123,8 +123,8 @@ class Solver(Parameters):
         count = state.updates - state.t0
         return count * (count + 1) / 2.0 if self.output == "weighted-average" else count
 
-    def _check_output(self) -> None:
-        self._choose("output", OUTPUTS)
+    def _check_output(self, *others: str) -> None:
+        self._choose("output", (*OUTPUTS, *others))
         t0 = self.t0
         whole = t0 is None or (isinstance(t0, int) and not isinstance(t0, bool) and t0 >= 0)
         self._require(whole, "t0 must be a number of updates >= 0")

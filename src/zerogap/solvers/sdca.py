@@ -28,19 +28,22 @@ from zerogap.solvers.protocol import Answer, Solver, State
 _BUCKET = 8
 _AHEAD = 16  # rows between asking for one and using it
 _WORTH_COPYING = 16_000_000  # bytes: below, the data stay in cache whatever the order
-# Passes over the undecided rows between two over all: few while many a row is decided wrongly
-_FIRST, _LAST = 4, 20
+# Passes over the undecided rows between two over all: few while many a row is decided wrongly,
+# more of them where a row has many dual variables
+_FIRST, _LAST, _LAST_OF_MANY = 4, 20, 40
 _EARLY = 12  # epochs before steps on the face: most fits are done by then
 _FEWEST, _MOST = 20, 200  # products of a step on the face
+_RECENT = 20  # passes, roughly, that make the average of recent ones
 _EMPTY = np.empty(0)
 
 
 @kernel
 def sdca_steps(
-    problem, rows, slots, order, moved, alpha, u, bias, rho, trace, age, weighted, watch
+    problem, rows, slots, order, moved, alpha, u, bias, rho, relax, trace, age, weighted, watch
 ):
     """Maximise the dual over alpha_i alone, exactly, for each i in `order` (Procedure SDCA).
 
+    Relaxed, a step is that of a curvature divided by `relax`: too long, but it raises the dual.
     Keeps u = u(alpha) and bias = (b, mean(alpha)) with b = centre + rho mean(alpha).  The rows may
     be a copy of those to visit: that of i = order[k] is number slots[k].  moved[k] tells whether
     alpha_i has changed.  Returns, if it is to watch, what rows added to the gap when visited.
@@ -65,7 +68,7 @@ def sdca_steps(
         z = rows.dot(slots[k], u, penalty) + bias[0]
         if watch:
             excess += s * max(0.0, loss.excess(alpha[i], z, problem.y[i]))
-        q = s * (problem.sqnorms[i] * curvature + rho)
+        q = s * (problem.sqnorms[i] * curvature + rho) / relax
         step = loss.dual_step(alpha[i], problem.y[i], z, q)
         moved[k] = step != 0.0
         if moved[k]:  # saves a quarter of a hinge epoch
@@ -80,7 +83,9 @@ def sdca_steps(
 
 
 @kernel
-def block_steps(problem, rows, slots, order, moved, alpha, u, w, bias, rho, trace, age, weighted):
+def block_steps(
+    problem, rows, slots, order, moved, alpha, u, w, bias, rho, relax, trace, age, weighted
+):
     """Maximise the dual over the vector alpha_i alone for each i in `order`, as `sdca_steps`.
 
     u and w = to_primal(u), which are one array for L2, list the classes of feature after feature.
@@ -106,7 +111,8 @@ def block_steps(problem, rows, slots, order, moved, alpha, u, w, bias, rho, trac
             scores[c] += bias[0, c]
             p[c] = (c == y) - alpha[i, c]
         excess += s * loss.vector_excess(p, scores[:C], y)
-        loss.block_step(p, scores[:C], y, s * (problem.sqnorms[i] * curvature + rho), new)
+        q = s * (problem.sqnorms[i] * curvature + rho) / relax
+        loss.block_step(p, scores[:C], y, q, new)
         moved[k] = False
         for c in range(C):
             change = p[c] - new[c]
@@ -171,6 +177,9 @@ class SDCAState(State):
     estimate: float = math.inf  # the tally of the last pass over all rows
     unit: float = math.nan  # the factor that makes a relative gap of it
     limit: int = _FEWEST  # products of the next step on the face
+    recent: np.ndarray = field(default_factory=lambda: _EMPTY)  # u at the ends of recent passes
+    recent_b: Any = 0.0
+    ends: int = 0  # passes in them
     trace: np.ndarray = field(default_factory=lambda: _EMPTY)
     drawn: np.ndarray = field(default_factory=lambda: _EMPTY)
     copied: bool = False
@@ -186,10 +195,12 @@ class SDCA(Solver):
     ----------
     sampling : "permutation", "random" or "cyclic"
         A new order in each epoch, independent draws with replacement, or one random order kept.
-    output : "last", "average", "weighted-average", "random" or "best"
+    output : "last", "average", "weighted-average", "random", "best" or "recent"
         The last iterate, the average of the iterates after `t0` (plain, or with weights 1, 2, 3,
-        ...), one of them drawn at random, or the one with the smallest certified gap.  Changes the
-        answer, never the path.
+        ...), one of them drawn at random, or the one with the smallest certified gap.  "recent"
+        takes the last dual variables and the better of two weights: the last, or their average
+        over the ends of some twenty passes, the latest counting most.  Changes the answer, never
+        the path.
     t0 : int, optional
         Number of updates before averaging or drawing begins; half of the budget by default.
         Until then the answer is the last iterate.
@@ -203,12 +214,17 @@ class SDCA(Solver):
         changes the speed, never the bits of the result.
     shrink : bool
         Whether, under "permutation", a pass over all rows is followed by 4, later by up to 20
-        passes over those rows only whose dual variables still move.  An epoch is always n_samples
+        passes (40 for losses of many classes) over those rows only whose dual variables still
+        move.  An epoch is always n_samples
         updates, so fewer epochs are needed.
     finish : bool
         Whether, with `shrink` and for all losses but the logistic and those of many classes,
         conjugate gradients over the dual variables between their ends follow these passes.
         Coordinate ascent alone may need any number of epochs where rows are alike.
+    relaxation : float
+        At least 1 and below 2.  Above 1 steps are longer than those that raise the dual most, as
+        if the curvature were divided by it: successive over-relaxation.  They still raise the
+        dual, and weights that swing more gain more from ``output="recent"``.
 
     Notes
     -----
@@ -233,6 +249,7 @@ class SDCA(Solver):
     layout: str = "auto"
     shrink: bool = True
     finish: bool = False
+    relaxation: float = 1.0
 
     def begin(
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
@@ -273,6 +290,9 @@ class SDCA(Solver):
             alpha = rows
         b = state.bias[0].copy()
         w = problem.weights(alpha) if moved else problem.to_weights(problem.by_class(u))
+        if state.ends:
+            average = problem.to_weights(problem.by_class(state.recent)), np.copy(state.recent_b)
+            w, b = min((w, b), average, key=lambda point: problem.primal(*point))
         return w, b, alpha
 
     def relative_gap(self, problem: Problem, state: SDCAState) -> float | None:
@@ -281,8 +301,10 @@ class SDCA(Solver):
         return state.unit * state.estimate if known and math.isfinite(state.estimate) else None
 
     def observe(self, problem: Problem, state: SDCAState, record: Record, tol: float) -> None:
-        """Learn what gaps are relative to."""
+        """Learn what gaps are relative to and, of averages, how much smaller they are."""
         state.unit = 1.0 / max(abs(record.certificate.primal), 1e-300)
+        if self.output == "recent" and 0.0 < state.estimate < math.inf:
+            state.unit *= record.gap / state.estimate
 
     def finishes(self, problem: Problem, state: SDCAState) -> bool:
         """Tell whether rows have been decided, so that steps on the face will be made."""
@@ -344,6 +366,7 @@ class SDCA(Solver):
         averages = (trace, age, self.output == "weighted-average")
         span = slice(state.done, state.done + count)
         arrays, bias = (state.alpha, state.u), (state.bias, state.rho)
+        relaxed = (*bias, self.relaxation)
         order, moved = state.order[span], state.moved[span]
         rows, slots = problem.rows, order
         if state.copied and count and len(state.chosen):
@@ -353,13 +376,14 @@ class SDCA(Solver):
         common: Any = (problem, rows, slots, order, moved)
         if isinstance(problem, MulticlassProblem):
             w = state.u if isinstance(problem.penalty, L2) else problem.to_weights(state.u)
-            state.tally += block_steps(*common, *arrays, w, *bias, *averages)
+            state.tally += block_steps(*common, *arrays, w, *relaxed, *averages)
             return
         first = self.start == "sgd" and updates < problem.shape[0]
         if first:
             state.mass = _modified_sgd(problem, order, *arrays, *bias, state.mass, *averages)
         if not first or not count:  # both are compiled before the clock starts
-            state.tally += sdca_steps(*common, *arrays, *bias, *averages, self._watches(problem))
+            watch = self._watches(problem)
+            state.tally += sdca_steps(*common, *arrays, *relaxed, *averages, watch)
 
     def _begin_pass(self, n: int, state: SDCAState) -> None:
         """Choose the places to visit next: all, or those that moved when they were visited last.
@@ -369,6 +393,8 @@ class SDCA(Solver):
         """
         if len(state.order) and not len(state.chosen):  # others see little of the gap
             state.estimate = state.tally
+        if len(state.order) and self.output == "recent":
+            self._average(state)
         state.tally = 0.0
         shrink = self.shrink and self.sampling == "permutation"
         if shrink and state.passes < state.span and 0 < state.moved.sum() < 0.5 * n:
@@ -383,11 +409,21 @@ class SDCA(Solver):
             state.order = state.members[state.chosen]
         else:
             if state.passes:
-                state.span = min(_LAST, 2 * state.span)
+                longest = _LAST if state.alpha.ndim == 1 else _LAST_OF_MANY
+                state.span = min(longest, 2 * state.span)
             state.passes, state.near = 0, None
             state.members = state.chosen = state.chosen[:0]
             state.order = self._order(n, state)
         state.done, state.moved = 0, np.zeros(len(state.order), np.bool_)
+
+    def _average(self, state: SDCAState) -> None:
+        """Let the average of recent passes follow."""
+        if not state.ends:
+            state.recent, state.recent_b = np.zeros_like(state.u), np.zeros_like(state.bias[0])
+        state.ends += 1
+        weight = 2.0 / (1 + min(state.ends, _RECENT))
+        state.recent += weight * (state.u - state.recent)
+        state.recent_b = state.recent_b + weight * (state.bias[0] - state.recent_b)
 
     def prepare(self, problem: Problem, state: SDCAState) -> None:
         """Copy the data into the order of the layout."""
@@ -418,12 +454,13 @@ class SDCA(Solver):
 
     def _check(self, problem: Problem) -> None:
         self._choose("sampling", ("permutation", "random", "cyclic"))
-        self._check_output()
+        self._check_output("recent")
         self._choose("start", (None, "sgd"))
         self._choose("layout", ("auto", "shuffled", "given"))
         self._choose("shrink", (True, False))
         self._choose("finish", (True, False))
-        last = not self.averaging and self.output != "random"
+        self._require(1.0 <= self.relaxation < 2.0, "relaxation must be at least 1 and below 2")
+        last = self.output in ("last", "best")
         self._require(last or not self.finish, "finish=True needs output='last' or 'best'")
         if self.start == "sgd":
             l2 = not isinstance(problem.penalty, ElasticNet)
