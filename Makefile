@@ -47,6 +47,7 @@ test-gpu: $(VENV)/.gpu
 
 bench-gpu: $(VENV)/.gpu
 	$(BIN)/python benchmarks/gpu.py
+	$(BIN)/python benchmarks/gpu_columns.py
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py svmlight --runs 500000

@@ -1,17 +1,20 @@
 """MNIST, ten classes: multiclass hinge and softmax to a relative gap of 1e-3, beside the peers.
 
-    ZEROGAP_DATA=... python benchmarks/mnist.py
+    ZEROGAP_DATA=... python benchmarks/mnist.py [--without-bcfw]
 
 All 60 000 training digits, pixels in [0, 1], dense float32, no intercept.  Ours runs until a gap of
 1e-3 is certified; the time is that of `Problem` and `solve` together.  A peer is swept over its
-tolerance; its objective is compared with our certified lower bound.
+tolerance; its objective is compared with our certified lower bound.  The last lines have the
+fastest of its runs that is as good as our default, over ours: both the median of three, in turns.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import gzip
 import os
+import statistics
 import time
 import warnings
 from collections.abc import Callable
@@ -50,21 +53,24 @@ def peers(loss: str, lam: float, n: int) -> list[tuple[str, Any]]:
         common = {"C": C, "fit_intercept": False, "max_iter": 2000}
         return [
             (f"LogisticRegression {tol:g}", LogisticRegression(tol=tol, **common))
-            for tol in (1e-3, 1e-4, 5e-5)
+            for tol in (2e-4, 1e-4, 5e-5)
         ]
     common = {"C": C, "fit_intercept": False, "multi_class": "crammer_singer", "random_state": 0}
     return [
-        (f"LIBLINEAR -s 4 {tol:g}", LinearSVC(tol=tol, max_iter=1000, **common))
-        for tol in (1e-1, 5e-2, 2e-2)
+        (f"LIBLINEAR -s 4 {tol:g}", LinearSVC(tol=tol, max_iter=2000, **common))
+        for tol in (0.1, 0.08, 0.065, 0.05, 0.04, 0.03)
     ]
 
 
-def fit(X: np.ndarray, y: np.ndarray, loss: str, lam: float, solver: Any) -> Any:
+def fit(X: np.ndarray, y: np.ndarray, loss: str, lam: float, solver: Any, tol: float = 1e-3) -> Any:
     problem = zg.Problem(X, y, loss, lam)
-    return zg.solve(problem, solver, tol=1e-3, max_epochs=2000, max_seconds=120, random_state=0)
+    return zg.solve(problem, solver, tol=tol, max_epochs=2000, max_seconds=120, random_state=0)
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--without-bcfw", action="store_true")
+    options = parser.parse_args()
     folder = Path(os.environ["ZEROGAP_DATA"]) / "mnist"
     X, y = (
         images(folder / "train-images-idx3-ubyte.gz"),
@@ -76,26 +82,48 @@ def main() -> None:
     )
     print("| loss | lam | solver | seconds | passes | objective above the bound | test error |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
+    ratios = []
     for loss in ("multiclass-hinge", "softmax"):
         for lam in (1e-3, 1e-4):
             problem = zg.Problem(X, y, loss, lam)
-            bound = -np.inf
-            bcfw = [zg.BCFW(), zg.BCFW(sampling="gap")]
-            for solver in [zg.SDCA(), *(bcfw if loss == "multiclass-hinge" else [])]:
+            bound = fit(X, y, loss, lam, zg.Auto(), tol=1e-5).certificate.dual
+
+            def show(name: str, seconds: float, passes: float, W: np.ndarray) -> float:
+                above = problem.primal(W) / bound - 1  # noqa: B023
+                error = np.mean((test_X @ W.T).argmax(axis=1) != test_y)
+                row = f"{seconds:.2f} | {passes:g} | {above:.1e} | {error:.2%}"
+                print(f"| {loss} | {lam:g} | {name} | {row} |", flush=True)  # noqa: B023
+                return above
+
+            bcfw = [zg.BCFW(), zg.BCFW(sampling="gap")] if loss == "multiclass-hinge" else []
+            for solver in [zg.Auto(), zg.SDCA(), *([] if options.without_bcfw else bcfw)]:
                 zg.solve(problem, solver, tol=1.0, random_state=0)  # compile
                 seconds, run = timed(functools.partial(fit, X, y, loss, lam, solver))
-                bound = max(bound, run.certificate.dual)
-                error = np.mean((test_X @ run.w.T).argmax(axis=1) != test_y)
-                above = run.certificate.primal / bound - 1
-                row = f"{seconds:.1f} | {run.certificate.epochs:g} | {above:.1e} | {error:.2%}"
-                print(f"| {loss} | {lam:g} | {short_name(solver)} | {row} |", flush=True)
+                above = show(short_name(solver), seconds, run.certificate.epochs, run.w)
+                if solver == zg.Auto():
+                    ours = above
+            as_good = []
             for name, model in peers(loss, lam, len(y)):
                 seconds, model = timed(lambda m=model: m.fit(X, y))
-                above = problem.primal(model.coef_) / bound - 1
-                error = np.mean(model.predict(test_X) != test_y)
-                passes = np.max(model.n_iter_)
-                row = f"{seconds:.1f} | {passes:g} | {above:.1e} | {error:.2%}"
-                print(f"| {loss} | {lam:g} | {name} | {row} |", flush=True)
+                if show(name, seconds, np.max(model.n_iter_), model.coef_) <= ours:
+                    as_good.append((seconds, name, model))
+            if as_good:
+                _, name, model = min(as_good, key=lambda found: found[0])
+                ratios.append(f"{loss}, {lam:g}: {in_turns(X, y, loss, lam, model):.1f} ({name})")
+    print(*ratios, sep="\n")
+
+
+def in_turns(X: np.ndarray, y: np.ndarray, loss: str, lam: float, model: Any) -> float:
+    """Return the peer's time over that of our default."""
+    pairs = [
+        (
+            timed(lambda: model.fit(X, y))[0],
+            timed(functools.partial(fit, X, y, loss, lam, zg.Auto()))[0],
+        )
+        for _ in range(3)
+    ]
+    peer, ours = (statistics.median(times) for times in zip(*pairs, strict=True))
+    return peer / ours
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from cuda_cases.problem import *  # noqa: E402, F403
 from cuda_cases.rows import *  # noqa: E402, F403
 from cuda_cases.runs import *  # noqa: E402, F403
 from cuda_cases.solvers import *  # noqa: E402, F403
+from cuda_cases.together import *  # noqa: E402, F403
 from zerogap.cuda import to_device  # noqa: E402
 from zerogap.cuda.rows import as_device_rows  # noqa: E402
 from zerogap.solvers import device_sdca  # noqa: E402

@@ -18,7 +18,7 @@ import numpy as np
 
 from zerogap import elementary
 from zerogap._jit import Struct
-from zerogap.cuda.device import SIMULATED, arrays
+from zerogap.cuda.device import SIMULATED, arrays, to_host
 
 arrays()
 if not hasattr(np, "row_stack"):  # numpy from 2.5 on; numba-cuda up to 0.30 asks for it
@@ -85,8 +85,11 @@ def on_device(function: FunctionType) -> Any:
     return cuda.jit(device=True)(FunctionType(*code, function.__defaults__, function.__closure__))
 
 
-def launch(loop: Any, count: int, *args: Any) -> Any:
-    """Run a row-wise kernel with a thread for each of `count` rows; return its sums."""
+def launch(loop: Any, count: int, *args: Any, columns: int = 0) -> Any:
+    """Run a row-wise kernel with a thread for each of `count` rows; return its sums.
+
+    If rows are the entries of a matrix with so many columns: those of each column, as an array.
+    """
     structs = tuple(a if isinstance(a, Struct) else None for a in args)
     kernel = _rowwise(loop.py_func, loop.sums, structs)
     sums = arrays().empty((max(loop.sums, 1), count if loop.sums else 0))
@@ -94,6 +97,8 @@ def launch(loop: Any, count: int, *args: Any) -> Any:
     kernel[max(1, -(-count // THREADS)), THREADS](view(sums), count, *given)
     if not loop.sums:
         return None
+    if columns:
+        return to_host(sums.reshape(loop.sums, -1, columns).sum(axis=1))
     totals = sums.sum(axis=1).tolist()
     return totals[0] if loop.sums == 1 else tuple(totals)
 
@@ -128,3 +133,22 @@ def sum_of_lanes(x):
         x += cuda.shfl_xor_sync(0xFFFFFFFF, x, 2)
         x += cuda.shfl_xor_sync(0xFFFFFFFF, x, 1)
     return x
+
+
+@cuda.jit(device=True)
+def sum_of_parts(x, across):
+    """Return the sum of x over each `across`-th of these threads, to each of them."""
+    if WIDTH > 1:
+        apart = across
+        while apart < WIDTH:
+            x += cuda.shfl_xor_sync(0xFFFFFFFF, x, apart)
+            apart *= 2
+    return x
+
+
+def threads_across(columns: int) -> int:
+    """Return how many threads of those that share a row take a column each: a power of two."""
+    across = 1
+    while across < min(WIDTH, columns):
+        across *= 2
+    return across

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.cuda.device import arrays, check_memory, free_memory, to_host, watched
+from zerogap.cuda.columns import best_intercepts
+from zerogap.cuda.device import SIMULATED, arrays, check_memory, free_memory, to_host, watched
 from zerogap.cuda.kernels import launch
 from zerogap.cuda.rows import as_device_rows
 from zerogap.multiclass import MulticlassProblem
 from zerogap.problem import Problem
+
+# rows whose slopes one block of threads adds up sooner than all blocks are asked to
+_SHORT = 10 if SIMULATED else 1 << 18
 
 
 class _OnDevice:
@@ -72,7 +76,10 @@ class DeviceProblem(_OnDevice, Problem):
     """A `Problem` on a GPU."""
 
     def best_intercept(self, z: Any, near: Any = 0.0, accuracy: float = 0.0) -> float:
-        return super().best_intercept(z, float(near), accuracy)  # sums are arrays of one number
+        near = float(near)  # sums are arrays of one number
+        if len(z) > _SHORT:
+            return super().best_intercept(z, near, accuracy)
+        return float(best_intercepts(self, self.y[:, None], z[:, None], [near], [accuracy])[0])
 
     def _vector(self, w: Any) -> Any:
         return self._on_device(w, self.weight_shape, "w")

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from zerogap.cuda.device import arrays, check_memory, free_memory, is_on_device, sparse_arrays
-from zerogap.cuda.kernels import THREADS, WIDTH, cuda, sum_of_lanes, view
+from zerogap.cuda.kernels import (
+    THREADS,
+    WIDTH,
+    cuda,
+    sum_of_lanes,
+    sum_of_parts,
+    threads_across,
+    view,
+)
 from zerogap.rows import CSRRows, DenseRows, as_rows
 
 _PIECE = 2048  # values of a row that WIDTH threads add up; longer rows are cut
@@ -48,6 +56,30 @@ def _dots(values, columns, starts, width, places, w, squared, out):
         total = sum_of_lanes(total)
         if lane == 0:
             out[k] = total
+
+
+@cuda.jit
+def _products(values, columns, starts, W, across, out):
+    """out_ic = x_i . W_c for all rows i and columns c of W, which has a row for each feature
+
+    Without columns of their own, rows of W are summed as they are.
+    """
+    K = out.shape[1]
+    lane = cuda.grid(1) % WIDTH
+    part, parts = lane // across, WIDTH // across
+    for i in range(cuda.grid(1) // WIDTH, out.shape[0], cuda.gridsize(1) // WIDTH):
+        first, end = np.int64(starts[i]), np.int64(starts[i + 1])
+        for some in range(0, K, across):
+            c, total = some + lane % across, 0.0
+            if c < K:
+                for m in range(first + part, end, parts):
+                    if columns.shape[0] > 0:
+                        total += np.float64(values[m]) * W[columns[m], c]
+                    else:
+                        total += W[m, c]
+            total = sum_of_parts(total, across)
+            if c < K and part == 0:
+                out[i, c] = total
 
 
 @cuda.jit
@@ -99,12 +131,11 @@ class DeviceRows:
 
     def product(self, W: Any) -> Any:
         """Return X W' for weights W of shape (k, n_features)."""
-        return arrays().stack([self.times(w) for w in arrays().ascontiguousarray(W)], axis=1)
+        raise NotImplementedError
 
     def transposed_product(self, A: Any) -> Any:
         """Return A' X for coefficients A of shape (n_samples, k)."""
-        columns = arrays().ascontiguousarray(A.T)
-        return arrays().stack([self.transposed_times(c) for c in columns])
+        raise NotImplementedError
 
     def weighted_product(self, h: Any, v: Any, offset: float) -> tuple[Any, float]:
         """Return sum_i f_i x_i and the sum of f_i = h_i (x_i.v + offset)."""
@@ -263,6 +294,17 @@ class DeviceCSRRows(DeviceRows):
         columns, squares = self.transposed, self.transposed.values.astype(np.float64) ** 2
         return DeviceCSRRows(squares, columns.columns, columns.starts, columns.n_columns).times(c)
 
+    def product(self, W: Any) -> Any:
+        listed = arrays().ascontiguousarray(W.T)
+        if self.pieces is None:
+            return _sums_of_columns(self.values, self.columns, self.starts, listed)
+        ends, firsts = self.pieces
+        partial = _sums_of_columns(self.values, self.columns, ends, listed)
+        return _sums_of_columns(None, None, firsts, partial)
+
+    def transposed_product(self, A: Any) -> Any:
+        return arrays().ascontiguousarray(self.transposed.product(A.T).T)
+
     def moments(self, h: Any) -> Any:
         """Return sum_i h_i x_i x_i' for h_i >= 0."""
         (n, d), matrix = self.shape, self.matrix()
@@ -313,6 +355,14 @@ class SomeRows(DeviceRows):
         arrays().add.at(everywhere, self.places, c)  # a place may come twice
         return self.all_rows.transposed_times(everywhere, squared)
 
+    def product(self, W: Any) -> Any:
+        return self.all_rows.product(W)[self.places]
+
+    def transposed_product(self, A: Any) -> Any:
+        everywhere = arrays().zeros((self.all_rows.shape[0], A.shape[1]))
+        arrays().add.at(everywhere, self.places, A)
+        return self.all_rows.transposed_product(everywhere)
+
     def moments(self, h: Any) -> Any:
         """Return sum_i h_i x_i x_i' for h_i >= 0."""
         matrix = self.all_rows.matrix()[self.places]
@@ -327,6 +377,14 @@ class SomeRows(DeviceRows):
 def _sums(parts: tuple[Any, ...], places: Any, w: Any, squared: bool, rows: int) -> Any:
     out = arrays().empty(rows)
     _dots[_blocks(rows), THREADS](*parts, places, view(w), squared, view(out))
+    return out
+
+
+def _sums_of_columns(values: Any, columns: Any, starts: Any, W: Any) -> Any:
+    out = arrays().empty((len(starts) - 1, W.shape[1]))
+    given = (_none() if a is None else view(a) for a in (values, columns))
+    across = threads_across(W.shape[1])
+    _products[_blocks(len(out)), THREADS](*given, view(starts), view(W), across, view(out))
     return out
 
 

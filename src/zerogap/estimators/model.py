@@ -30,7 +30,7 @@ from zerogap.problem import Problem
 from zerogap.regions import Evidence, Region
 from zerogap.rows import CSRRows, DenseRows, as_rows
 from zerogap.solvers import SDCA, Auto, BlockSDCA, Result, Solver, as_solver, solve
-from zerogap.solvers.devices import check_device
+from zerogap.solvers.devices import Together, check_device, problems_together
 from zerogap.store import Store
 from zerogap.streamed import Column, StreamedProblem, check_task, load, worth_loading
 from zerogap.validation import (
@@ -141,14 +141,40 @@ class LinearModel(BaseEstimator):
                 self._failure = error  # raised when the model has its attributes
                 return error.result
 
-        single = len(problems) == 1
-        results = [run(0)] if single else run_all(run, len(problems), jobs, stop)
+        if together := problems_together(problems, solver, self.device):
+            results = self._run_together(problems, together, starts, seeds, stop)
+        elif len(problems) == 1:
+            results = [run(0)]
+        else:
+            results = run_all(run, len(problems), jobs, stop)
         self._evidence = [
             Evidence.of(problem, result.w, result.proof)
             for problem, result in zip(problems, results, strict=True)
             if isinstance(problem, Problem) and result.proof is not None
         ]
         return results
+
+    def _run_together(
+        self, problems: list[Any], together: Together, starts: Any, seeds: Any, stop: Any
+    ) -> list[Result]:
+        """Solve problems on a GPU that read their rows together."""
+        try:
+            return together(
+                problems,
+                tol=self.tol,
+                max_epochs=self.max_epochs,
+                max_seconds=self.max_seconds,
+                callback=self.callback,
+                warm_starts=starts,
+                seeds=[int(seed) for seed in seeds],
+                verbose=self.verbose,
+                interrupt=stop,
+            )
+        except DeviceError as error:
+            if error.result is None:
+                raise
+            self._failure = error
+            return error.result
 
     def _regions(self) -> list[Region]:
         check_is_fitted(self, "coef_")

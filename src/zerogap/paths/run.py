@@ -9,12 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zerogap import cuda
 from zerogap.certificate import Certificate
+from zerogap.checks import as_seed
+from zerogap.cuda.device import to_host
+from zerogap.cuda.placing import on_device
 from zerogap.losses import Loss, as_loss
 from zerogap.paths.reach import CoverLine, Reach, check_interval, cover
 from zerogap.problem import Problem
 from zerogap.rows import as_rows
 from zerogap.solvers import Result, as_solver, solve
+from zerogap.solvers.devices import check_device, problems_together
 from zerogap.validation import warn_if_short
 
 
@@ -84,13 +89,15 @@ def path(
     solver: Any = "auto",
     tol: float = 1e-3,
     max_epochs: int = 1000,
+    device: str = "cpu",
     random_state: Any = None,
     verbose: int = 0,
 ) -> Path:
     """Fit a model for each lambda of a list, or as many as prove every lambda of an interval.
 
     A dual point that is feasible for one lambda is feasible for all.  Along a list each solve
-    begins with the dual variables of the next larger lambda.
+    begins with the dual variables of the next larger lambda; on a GPU, where rows are best read for
+    many models at once, those of a list are solved together if there are many features.
 
     From `lam_min` to `lam_max` the path chooses its own grid, and **every** lambda of the interval
     has a model with gap <= tol * primal: see `Path.at`.  For a model (w, b) and a dual point a that
@@ -112,7 +119,7 @@ def path(
     lam_min, lam_max : float, optional
         An interval, instead of `lams`.  By default it ends at a lambda at which w = 0 is already
         within `tol`.
-    solver, tol, max_epochs, random_state, verbose
+    solver, tol, max_epochs, device, random_state, verbose
         As in `solve`, for each lambda of a list; on an interval, where `max_epochs` are not
         enough for a fourth of `tol`, a PathError says so.  All models are kept in memory.
 
@@ -127,7 +134,10 @@ def path(
     >>> path.at(0.0123).certificate.relative_gap <= 1e-3
     True
     """
-    loss, rows = as_loss(loss), as_rows(X)
+    check_device(device)
+    loss, y = as_loss(loss), to_host(y)
+    there = device != "cpu" and lams is not None  # what proves an interval is computed here
+    rows = on_device(X) if there else as_rows(to_host(X))
     if loss.task == "classification":
         y = two_classes(y)
     make = functools.partial(
@@ -139,11 +149,12 @@ def path(
         fit_intercept=fit_intercept,
         l1_ratio=l1_ratio,
     )
-    run = functools.partial(
-        solve, solver=as_solver(solver), max_epochs=max_epochs, random_state=random_state
-    )
+    settings = {"max_epochs": max_epochs, "device": device, "random_state": random_state}
+    run = functools.partial(solve, solver=as_solver(solver), **settings)
     if lams is None:
         problem, lam_max = check_interval(make, lam_min, lam_max, tol)
+        if device != "cpu":
+            run = functools.partial(_run_there, cuda.to_device(problem), run)
         report = CoverLine(1).advance if verbose else None
         reaches, edges = cover(problem, lam_max, tol, run, report)
         grid = np.array([reach.lam for reach in reaches])
@@ -153,21 +164,46 @@ def path(
     return _along(lams, make, functools.partial(run, tol=tol, verbose=verbose), tol)
 
 
-def _along(lams: Any, make: Callable[..., Problem], run: Callable[..., Result], tol: float) -> Path:
-    """Solve from the largest lambda to the smallest, with warm starts."""
+def _run_there(
+    on_device: Any, run: Callable[..., Result], problem: Problem, **named: Any
+) -> Result:
+    """Solve a problem whose rows have been moved to a GPU."""
+    return run(on_device._with(lam=problem.lam), **named)
+
+
+def _along(
+    lams: Any, make: Callable[..., Problem], run: functools.partial[Result], tol: float
+) -> Path:
+    """Solve all problems together, or from the largest lambda to the smallest with warm starts."""
     lams = np.asarray(lams, dtype=np.float64)
     if lams.ndim != 1 or not len(lams):
         raise ValueError(f"lams must be a list of numbers, got shape {lams.shape}")
+    problems = [make(lam=lam) for lam in lams]
+    settings = dict(run.keywords)
+    solver, device = settings.pop("solver"), settings.pop("device")
+    if together := problems_together(problems, solver, device):
+        seed = as_seed(settings.pop("random_state"))
+        results = together(problems, seeds=[seed] * len(problems), **settings)
+    else:
+        results = _one_by_one(lams, problems, run)
+    if any(result.stop_reason == "interrupted" for result in results):
+        raise KeyboardInterrupt
+    for result in results:
+        warn_if_short(result.certificate, tol)
+    return _collect(lams, results, np.empty(0))
+
+
+def _one_by_one(
+    lams: np.ndarray, problems: list[Problem], run: Callable[..., Result]
+) -> list[Result]:
+    """Solve from the largest lambda to the smallest, each from where the last one ended."""
     results: dict[int, Result] = {}
     last = None
-    for k in np.argsort(-lams, kind="stable"):
-        last = results[int(k)] = run(make(lam=lams[k]), warm_start=last)
+    for k in map(int, np.argsort(-lams, kind="stable")):
+        last = results[k] = run(problems[k], warm_start=last)
         if last.stop_reason == "interrupted":
             raise KeyboardInterrupt
-    ordered = [results[k] for k in range(len(lams))]
-    for result in ordered:
-        warn_if_short(result.certificate, tol)
-    return _collect(lams, ordered, np.empty(0))
+    return [results[k] for k in range(len(lams))]
 
 
 def _collect(

@@ -290,13 +290,15 @@ class _Run:
                 break
         self.whole = True
 
-    def take_record(self, resumed: bool = False, point: Answer | None = None) -> None:
+    def take_record(
+        self, resumed: bool = False, point: Answer | None = None, proof: Proof | None = None
+    ) -> None:
         """Certify the present answer; record it, unless a resumed run must repeat its history."""
         if point is None or resumed:
             point = self.solver.answer(self.problem, self.state)
         w, b, alpha = point
-        accuracy = 1e-3 * self.history.rows[-1]["gap"] if self.history.rows else 0.0
-        proof = self.problem.examine(w, b, alpha, accuracy, self.solver.dual)
+        if proof is None:
+            proof = self.problem.examine(w, b, alpha, self.accuracy, self.solver.dual)
         host = self.problem.host
         w, proof = (
             host(w),
@@ -323,6 +325,11 @@ class _Run:
         if not resumed:
             self.history.append(self.last.row())
             self.solver.observe(self.problem, self.state, self.last, self.tol)
+
+    @property
+    def accuracy(self) -> float:
+        """How far from the best intercept the next certificate may be, in P."""
+        return 1e-3 * self.history.rows[-1]["gap"] if self.history.rows else 0.0
 
     def _with_best_dual(self, proof: Proof) -> Proof:
         """Return the proof by the better of this dual point and the best one before."""

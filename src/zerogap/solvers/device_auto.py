@@ -55,37 +55,37 @@ class DeviceAuto(Solver):
     deterministic: bool = False
 
     def begin(self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None) -> Any:
-        return self._chosen(problem)[0].begin(problem, rng, warm)
+        return self.chosen(problem)[0].begin(problem, rng, warm)
 
     def prepare(self, problem: Problem, state: Any) -> None:
-        self._chosen(problem)[0].prepare(problem, state)
+        self.chosen(problem)[0].prepare(problem, state)
 
     def epoch_length(self, problem: Problem) -> int:
-        return self._chosen(problem)[0].epoch_length(problem)
+        return self.chosen(problem)[0].epoch_length(problem)
 
     def answer(self, problem: Problem, state: Any) -> Answer:
-        return self._chosen(problem)[0].answer(problem, state)
+        return self.chosen(problem)[0].answer(problem, state)
 
     def relative_gap(self, problem: Problem, state: Any) -> float | None:
-        return self._chosen(problem)[0].relative_gap(problem, state)
+        return self.chosen(problem)[0].relative_gap(problem, state)
 
     def observe(self, problem: Problem, state: Any, record: Record, tol: float) -> None:
-        self._chosen(problem)[0].observe(problem, state, record, tol)
+        self.chosen(problem)[0].observe(problem, state, record, tol)
 
     def epochs_apart(self, problem: Problem) -> int:
-        return self._chosen(problem)[0].epochs_apart(problem)
+        return self.chosen(problem)[0].epochs_apart(problem)
 
     def story(self, problem: Problem, state: Any) -> str:
-        solver, reason = self._chosen(problem)
+        solver, reason = self.chosen(problem)
         return f"{solver.story(problem, state)} on a GPU, chosen automatically: {reason}"
 
     def _steps(self, problem: Problem, state: Any, count: int) -> int:
-        return self._chosen(problem)[0]._steps(problem, state, count)
+        return self.chosen(problem)[0]._steps(problem, state, count)
 
     def _check(self, problem: Problem) -> None:
-        self._chosen(problem)[0]._check(problem)
+        self.chosen(problem)[0]._check(problem)
 
-    def _chosen(self, problem: Problem) -> tuple[Solver, str]:
+    def chosen(self, problem: Problem) -> tuple[Solver, str]:
         """Return the solver, and why."""
         n, d = problem.shape
         if problem.loss.task == "multiclass":

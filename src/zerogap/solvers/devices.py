@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from zerogap.cuda.device import DeviceError, watched
@@ -12,9 +13,18 @@ from zerogap.solvers.multiclass_newton import MulticlassNewton
 from zerogap.solvers.newton import Newton
 from zerogap.solvers.protocol import Solver
 
+Together = Callable[..., list[Any]]
 DEVICES = ("cpu", "cuda", "cuda-deterministic")
 
-__all__ = ["DEVICES", "DeviceError", "check_device", "failing", "placed"]
+__all__ = [
+    "DEVICES",
+    "DeviceError",
+    "Together",
+    "check_device",
+    "failing",
+    "placed",
+    "problems_together",
+]
 
 
 def check_device(device: Any) -> None:
@@ -43,6 +53,16 @@ def placed(problem: Any, solver: Solver, device: str | None) -> tuple[Any, Solve
     with watched():
         problem = to_device(problem)
     return problem, for_device(solver, deterministic=device == "cuda-deterministic")
+
+
+def problems_together(problems: Any, solver: Solver, device: str) -> Together | None:
+    """Return what solves all problems at once, if they are on a GPU and that pays."""
+    if len(problems) == 1 or not problems[0].on_device:
+        return None
+    from zerogap.solvers.together import solve_together, together_by
+
+    chosen = together_by(problems, solver, device)
+    return None if chosen is None else functools.partial(solve_together, solver=chosen)
 
 
 @contextlib.contextmanager
