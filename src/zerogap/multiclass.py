@@ -162,6 +162,8 @@ class MulticlassProblem(Problem):
 
     def dual_sum(self, alpha: np.ndarray) -> np.ndarray:
         """Return U(alpha)."""
+        if not alpha.any():  # the start of most runs
+            return self.xp.zeros(self.weight_shape)
         return self.gathered(self.share[:, None] * alpha / self.lam)
 
     def gathered(self, c: np.ndarray) -> np.ndarray:

@@ -37,7 +37,10 @@ class MulticlassLoss(Loss):
         raise NotImplementedError
 
     def block_step(self, p, z, y, q, new):
-        """The mixture that maximises  -phi*(-(e_y - new)) + z.new - q |new - p|^2 / 2"""
+        """The mixture that maximises  -phi*(-(e_y - new)) + z.new - q |new - p|^2 / 2
+
+        Returns False if that is known to be p, for which the excess is zero.
+        """
         raise NotImplementedError
 
 
@@ -85,7 +88,7 @@ class MulticlassHinge(MulticlassLoss):
         if p[best] == 1.0:  # decided, as most rows are in the end
             for k in range(len(z)):
                 new[k] = p[k]
-            return
+            return False
         top, scale = z[best] + (best != y), 1.0 / max(q, 1e-200)
         most = p[best]
         for k in range(len(z)):
@@ -105,6 +108,7 @@ class MulticlassHinge(MulticlassLoss):
             shift, count = (total - 1.0) / kept, kept
         for k in range(len(z)):
             new[k] = max(0.0, new[k] - shift)
+        return True
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,7 @@ class Softmax(MulticlassLoss):
     def block_step(self, p, z, y, q, new):
         if not self.near_block_step(p, z, q, new):
             self.sure_block_step(p, z, q, new)
+        return True
 
     def near_block_step(self, p, z, q, new):
         """Newton's method on all log p_k and nu together, from p; false if it fails, as far away"""

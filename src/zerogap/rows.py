@@ -341,35 +341,31 @@ def compact(rows: DenseRows | CSRRows) -> DenseRows | CSRRows:
     some = rows.X[:: max(1, n // 1000)]
     if np.count_nonzero(some) > 0.25 * some.size or d >= 2**31:
         return rows
+    limit = rows.X.size // 4
     indptr = np.zeros(n + 1, dtype=np.int64)
-    for block in rows.blocks():
-        _count(rows, *block, indptr)
-    np.cumsum(indptr, out=indptr)
-    if indptr[-1] > 0.25 * rows.X.size:  # the sample was not like the rest
-        return rows
-    data, indices = np.empty(indptr[-1], rows.X.dtype), np.empty(indptr[-1], np.uint32)
+    # what is not written to takes no memory
+    data, indices = np.empty(limit + d, rows.X.dtype), np.empty(limit + d, np.uint32)
     for start, stop in rows.blocks():
         _compress(rows, start, stop, indptr, data, indices)
-    return CSRRows(data, indices, indptr, d)
-
-
-@kernel
-def _count(rows, start, stop, indptr):
-    for i in range(start, stop):
-        count = 0
-        for j in range(rows.X.shape[1]):
-            count += rows.X[i, j] != 0.0
-        indptr[i + 1] = count
+        if indptr[stop] > limit:  # the sample was not like the rest
+            return rows
+    stored = indptr[-1]
+    return CSRRows(data[:stored], indices[:stored], indptr, d)
 
 
 @kernel
 def _compress(rows, start, stop, indptr, data, indices):
+    """Append the rows' values that are not zero, until no room for a whole row might be left."""
+    k, d = np.uintp(indptr[start]), rows.X.shape[1]
     for i in range(start, stop):
-        k = indptr[i]
-        for j in range(rows.X.shape[1]):
-            if rows.X[i, j] != 0.0:
-                data[k], indices[k] = rows.X[i, j], j
-                k += 1
+        if k + np.uintp(d) <= np.uintp(len(data)):
+            for j in range(d):
+                if rows.X[i, j] != 0.0:
+                    data[k], indices[k] = rows.X[i, j], j
+                    k += np.uintp(1)
+        else:
+            k = np.uintp(len(data))
+        indptr[i + 1] = k
 
 
 def _slices(n: int, per_row: float) -> Iterator[slice]:

@@ -177,10 +177,13 @@ def test_one_against_rest_is_solved_together(storage, monkeypatch):
     assert calls[0] == 3
     assert there.certificate_.relative_gap <= 1e-3
     assert len(there.certificate_.parts) == 3
+    assert "3 models at a time" in there.certificate_.parts[0].solver
     limit = sum(2.0 * model.certificate_.gap / 0.1 for model in (here, there))
     assert np.linalg.norm(there.coef_ - here.coef_) ** 2 <= 2.0 * limit
     again = zg.LinearClassifier("hinge", device="cuda", warm_start=True, **options).fit(X, y)
     assert again.fit(X, y).certificate_.epochs == 0
+    with pytest.raises(ValueError, match="checkpoints are not written from a GPU"):
+        again.set_params(checkpoint="run").fit(X, y)
 
 
 def test_a_failing_device_leaves_the_estimator_its_models(monkeypatch):

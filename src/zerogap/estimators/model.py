@@ -158,6 +158,8 @@ class LinearModel(BaseEstimator):
         self, problems: list[Any], together: Together, starts: Any, seeds: Any, stop: Any
     ) -> list[Result]:
         """Solve problems on a GPU that read their rows together."""
+        if self.checkpoint is not None:
+            raise ValueError("checkpoints are not written from a GPU: leave checkpoint out")
         try:
             return together(
                 problems,

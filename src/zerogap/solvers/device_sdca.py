@@ -114,6 +114,7 @@ class DeviceSDCAState(State):
     dual: float = -math.inf
     primal: float = math.inf  # the smallest
     setbacks: int = 0
+    models: int = 1  # that share the rows, see `zerogap.solvers.together`
 
 
 @dataclass(frozen=True)
@@ -155,14 +156,14 @@ class DeviceSDCA(Solver):
             state.alpha = problem.feasible(alpha)
         state.u = xp.zeros(problem.shape[1])
         if warm is not None:
-            self._synchronise(problem, state)
+            self.synchronise(problem, state)
         return state
 
     def answer(self, problem: Problem, state: DeviceSDCAState) -> Answer:
-        self._synchronise(problem, state)
+        self.synchronise(problem, state)
         return problem.to_weights(state.u), float(state.bias[0]), state.alpha.copy()
 
-    def _synchronise(self, problem: Problem, state: DeviceSDCAState) -> None:
+    def synchronise(self, problem: Problem, state: DeviceSDCAState) -> None:
         """Undo what rounding has done to u and to the mean of alpha."""
         state.u[:] = problem.dual_sum(state.alpha)
         state.bias[1] = problem.share @ state.alpha
@@ -186,7 +187,7 @@ class DeviceSDCA(Solver):
             state.warps = max(1, state.warps // 4)
         if state.warps == 1:
             state.damping = 1.0
-        self._synchronise(problem, state)
+        self.synchronise(problem, state)
 
     def epochs_apart(self, problem: Problem) -> int:
         return max(1, min(8, 200_000 // problem.shape[0]))
@@ -236,7 +237,8 @@ class DeviceSDCA(Solver):
 
     def story(self, problem: Problem, state: DeviceSDCAState) -> str:
         slowed = f", slowed down {state.setbacks} times" if state.setbacks else ""
-        return f"SDCA of {state.warps} rows at a time{slowed}"
+        models = f" and {state.models} models" if state.models > 1 else ""
+        return f"SDCA of {state.warps} rows{models} at a time{slowed}"
 
 
 def _concurrent_warps() -> int:

@@ -131,8 +131,9 @@ def solve_together(
                 given = None if warm is None else tuple(map(run.problem.place, warm))
                 rng = np.random.default_rng(run.seed)
                 run.state = solver.begin(run.problem, rng, cast("Answer | None", given))
+                run.state.models = len(runs)
             members = list(runs)
-            while members:
+            while True:
                 _certify(members, starts)
                 starts = []
                 if progress is not None:
@@ -142,9 +143,12 @@ def solve_together(
                         reasons[run] = reason
                 # rows that disturb each other in one column are not to slow down the others
                 members = [run for run in members if run not in reasons and not _is_slow(run)]
+                if len(members) < 2:
+                    break
                 with hold():
                     _advance(members, limits)
             for run in runs:
+                solver.synchronise(run.problem, run.state)
                 while run not in reasons:
                     with hold():
                         run.advance_to_record("auto", limits)
@@ -193,8 +197,6 @@ def _certify(runs: list[_Run], starts: Sequence[Answer | None]) -> None:
 
 def _advance(runs: list[_Run], limits: _Limits) -> None:
     """Run epochs of all columns until the first of them is worth a certificate."""
-    if not runs:
-        return
     n = runs[0].length
     target = min(limits.last_update(runs[0]), *(run.next_record("auto") for run in runs))
     epochs = max(1, -(-(target - runs[0].state.updates) // n))
