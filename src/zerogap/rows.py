@@ -359,10 +359,9 @@ def _compress(rows, start, stop, indptr, data, indices):
     k, d = np.uintp(indptr[start]), rows.X.shape[1]
     for i in range(start, stop):
         if k + np.uintp(d) <= np.uintp(len(data)):
-            for j in range(d):
-                if rows.X[i, j] != 0.0:
-                    data[k], indices[k] = rows.X[i, j], j
-                    k += np.uintp(1)
+            for j in range(d):  # no question that a processor could guess wrong
+                data[k], indices[k] = rows.X[i, j], j
+                k += np.uintp(rows.X[i, j] != 0.0)
         else:
             k = np.uintp(len(data))
         indptr[i + 1] = k
