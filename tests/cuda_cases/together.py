@@ -87,7 +87,7 @@ def test_one_column_is_the_plain_method():
     states = [solver.begin(problem, np.random.default_rng(0)) for problem in problems]
     limits = SimpleNamespace(interrupt=threading.Event(), out_of_time=lambda: False)
     states[0].rng = np.random.default_rng(5)
-    assert together._visit(problems, states, 2, limits) == 2
+    assert together._visit(Columns(problems), states, 2, limits) == 2
     rng, alone = np.random.default_rng(5), solver.begin(problems[0], np.random.default_rng(0))
     alone.length = n = problems[0].shape[0]
     for _ in range(2):
@@ -141,16 +141,22 @@ def test_warm_starts_are_taken_up():
     assert all(run.certificate.epochs == 0 for run in solve(there, warm_starts=starts))
 
 
-def test_a_failing_device_leaves_all_models(monkeypatch):
-    _, there = columns("hinge", "dense")
+@pytest.fixture
+def failing(monkeypatch):
+    """A device that fails after its first epochs."""
     visit = together._visit
 
-    def failing(problems, states, *rest):
+    def once(columns, states, *rest):
         if states[0].updates > 0:
             raise DeviceError("the GPU has failed")
-        return visit(problems, states, *rest)
+        return visit(columns, states, *rest)
 
-    monkeypatch.setattr(together, "_visit", failing)
+    monkeypatch.setattr(together, "_visit", once)
+
+
+@pytest.mark.usefixtures("failing")
+def test_a_failing_device_leaves_all_models():
+    _, there = columns("hinge", "dense")
     with pytest.raises(DeviceError) as caught:
         solve(there, tol=0.0)
     assert [run.stop_reason for run in caught.value.result] == ["device failed"] * 3
@@ -167,7 +173,7 @@ def test_one_against_rest_is_solved_together(storage, monkeypatch):
     monkeypatch.setattr(device_auto, "DIRECT", 1)  # three features are many
     calls = []
     visit = together._visit
-    monkeypatch.setattr(together, "_visit", lambda *a: calls.append(len(a[0])) or visit(*a))
+    monkeypatch.setattr(together, "_visit", lambda *a: calls.append(len(a[1])) or visit(*a))
     X, y = labelled()
     X = sparse.csr_matrix(X) if storage == "csr" else X
     options = {"lam": 0.1, "tol": 1e-3, "fit_intercept": False, "random_state": 0}
@@ -187,16 +193,9 @@ def test_one_against_rest_is_solved_together(storage, monkeypatch):
         again.set_params(checkpoint="run").fit(X, y)
 
 
+@pytest.mark.usefixtures("failing")
 def test_a_failing_device_leaves_the_estimator_its_models(monkeypatch):
     monkeypatch.setattr(device_auto, "DIRECT", 1)
-    visit = together._visit
-
-    def failing(problems, states, *rest):
-        if states[0].updates > 0:
-            raise DeviceError("the GPU has failed")
-        return visit(problems, states, *rest)
-
-    monkeypatch.setattr(together, "_visit", failing)
     options = {"lam": 0.1, "tol": 1e-9, "fit_intercept": False, "random_state": 0}
     model = zg.LinearClassifier("hinge", device="cuda", **options)
     with pytest.raises(DeviceError):

@@ -29,7 +29,6 @@ from zerogap.cuda.kernels import (
 )
 from zerogap.losses import Loss
 from zerogap.penalties import L2, ElasticNet
-from zerogap.problem import Problem
 from zerogap.progress import Progress
 from zerogap.solvers.base import Result, _Limits, _Run
 from zerogap.solvers.device_auto import DeviceAuto, for_device
@@ -132,9 +131,9 @@ def solve_together(
                 rng = np.random.default_rng(run.seed)
                 run.state = solver.begin(run.problem, rng, cast("Answer | None", given))
                 run.state.models = len(runs)
-            members = list(runs)
+            members, columns = list(runs), Columns(problems)
             while True:
-                _certify(members, starts)
+                _certify(members, columns, starts)
                 starts = []
                 if progress is not None:
                     progress.show(max((run.last for run in members), key=_relative_gap))
@@ -142,11 +141,13 @@ def solve_together(
                     if reason := run.verdict(limits, callback, None):
                         reasons[run] = reason
                 # rows that disturb each other in one column are not to slow down the others
-                members = [run for run in members if run not in reasons and not _is_slow(run)]
-                if len(members) < 2:
+                staying = [run for run in members if run not in reasons and not _is_slow(run)]
+                if len(staying) < 2:
                     break
+                if len(staying) < len(members):
+                    members, columns = staying, Columns([run.problem for run in staying])
                 with hold():
-                    _advance(members, limits)
+                    _advance(members, columns, limits)
             for run in runs:
                 solver.synchronise(run.problem, run.state)
                 while run not in reasons:
@@ -181,9 +182,8 @@ def _results(
     return [run.result(reasons.get(run, otherwise), None) for run in runs]
 
 
-def _certify(runs: list[_Run], starts: Sequence[Answer | None]) -> None:
+def _certify(runs: list[_Run], columns: Columns, starts: Sequence[Answer | None]) -> None:
     """Take a record of each run: of a given point as it is, as `solve` does."""
-    columns = Columns([run.problem for run in runs])
     alpha = columns.xp.stack([run.state.alpha for run in runs], axis=1)
     W = columns.weights(alpha)
     for k, start in enumerate(starts):
@@ -195,13 +195,13 @@ def _certify(runs: list[_Run], starts: Sequence[Answer | None]) -> None:
         run.take_record(point=(w, proof.b, proof.alpha), proof=proof)
 
 
-def _advance(runs: list[_Run], limits: _Limits) -> None:
+def _advance(runs: list[_Run], columns: Columns, limits: _Limits) -> None:
     """Run epochs of all columns until the first of them is worth a certificate."""
     n = runs[0].length
     target = min(limits.last_update(runs[0]), *(run.next_record("auto") for run in runs))
     epochs = max(1, -(-(target - runs[0].state.updates) // n))
     began = time.perf_counter()
-    done = _visit([run.problem for run in runs], [run.state for run in runs], epochs, limits)
+    done = _visit(columns, [run.state for run in runs], epochs, limits)
     runs[0].problem.finish()
     for run in runs:
         run.seconds += (time.perf_counter() - began) / len(runs)
@@ -209,13 +209,10 @@ def _advance(runs: list[_Run], limits: _Limits) -> None:
         run.state.examples += done * n
 
 
-def _visit(
-    problems: list[Problem], states: list[DeviceSDCAState], epochs: int, limits: _Limits
-) -> int:
+def _visit(columns: Columns, states: list[DeviceSDCAState], epochs: int, limits: _Limits) -> int:
     """Make passes over all rows for all columns, until time is up; return their number."""
-    first, xp, rng = problems[0], problems[0].xp, states[0].rng
+    first, xp, rng = columns.first, columns.xp, states[0].rng
     n = first.shape[0]
-    columns = Columns(problems)
     alpha = xp.stack([state.alpha for state in states], axis=1)
     bias = xp.stack([state.bias for state in states], axis=1)
     u = xp.ascontiguousarray(columns.dual_sums(alpha)).ravel()
@@ -224,7 +221,7 @@ def _visit(
     threads = min(THREADS, warps * WIDTH)
     kernel = _steps_of(first.loss, first.penalty)[-(-warps * WIDTH // threads), threads]
     arrays = (columns.y, first.share, first.sqnorms, alpha, u, bias, lam, rho)
-    given = (*cast("Any", first.rows).parts, *map(view, arrays), threads_across(len(problems)))
+    given = (*cast("Any", first.rows).parts, *map(view, arrays), threads_across(len(states)))
     done = 0
     while done < epochs and not limits.interrupt.is_set() and not limits.out_of_time():
         kernel(*given, _coprime(rng, n), int(rng.integers(n)))
