@@ -149,8 +149,10 @@ def path(
         fit_intercept=fit_intercept,
         l1_ratio=l1_ratio,
     )
-    settings = {"max_epochs": max_epochs, "device": device, "random_state": random_state}
-    run = functools.partial(solve, solver=as_solver(solver), **settings)
+    solver = as_solver(solver)
+    run = functools.partial(
+        solve, solver=solver, max_epochs=max_epochs, device=device, random_state=random_state
+    )
     if lams is None:
         problem, lam_max = check_interval(make, lam_min, lam_max, tol)
         if device != "cpu":
@@ -161,7 +163,18 @@ def path(
         return _collect(grid, [reach.result for reach in reaches], edges, tuple(reaches))
     if lam_min is not None or lam_max is not None:
         raise ValueError("give either lams, or lam_min with or without lam_max")
-    return _along(lams, make, functools.partial(run, tol=tol, verbose=verbose), tol)
+    problems = _problems(lams, make)
+    if together := problems_together(problems, solver, device):
+        seeds = [as_seed(random_state)] * len(problems)
+        settings = {"tol": tol, "max_epochs": max_epochs, "verbose": verbose}
+        results = together(problems, seeds=seeds, **settings)
+    else:
+        results = _one_by_one(problems, functools.partial(run, tol=tol, verbose=verbose))
+    if any(result.stop_reason == "interrupted" for result in results):
+        raise KeyboardInterrupt
+    for result in results:
+        warn_if_short(result.certificate, tol)
+    return _collect(np.array([problem.lam for problem in problems]), results, np.empty(0))
 
 
 def _run_there(
@@ -171,39 +184,22 @@ def _run_there(
     return run(on_device._with(lam=problem.lam), **named)
 
 
-def _along(
-    lams: Any, make: Callable[..., Problem], run: functools.partial[Result], tol: float
-) -> Path:
-    """Solve all problems together, or from the largest lambda to the smallest with warm starts."""
+def _problems(lams: Any, make: Callable[..., Problem]) -> list[Problem]:
     lams = np.asarray(lams, dtype=np.float64)
     if lams.ndim != 1 or not len(lams):
         raise ValueError(f"lams must be a list of numbers, got shape {lams.shape}")
-    problems = [make(lam=lam) for lam in lams]
-    settings = dict(run.keywords)
-    solver, device = settings.pop("solver"), settings.pop("device")
-    if together := problems_together(problems, solver, device):
-        seed = as_seed(settings.pop("random_state"))
-        results = together(problems, seeds=[seed] * len(problems), **settings)
-    else:
-        results = _one_by_one(lams, problems, run)
-    if any(result.stop_reason == "interrupted" for result in results):
-        raise KeyboardInterrupt
-    for result in results:
-        warn_if_short(result.certificate, tol)
-    return _collect(lams, results, np.empty(0))
+    return [make(lam=lam) for lam in lams]
 
 
-def _one_by_one(
-    lams: np.ndarray, problems: list[Problem], run: Callable[..., Result]
-) -> list[Result]:
+def _one_by_one(problems: list[Problem], run: Callable[..., Result]) -> list[Result]:
     """Solve from the largest lambda to the smallest, each from where the last one ended."""
     results: dict[int, Result] = {}
     last = None
-    for k in map(int, np.argsort(-lams, kind="stable")):
+    for k in sorted(range(len(problems)), key=lambda k: -problems[k].lam):
         last = results[k] = run(problems[k], warm_start=last)
         if last.stop_reason == "interrupted":
             raise KeyboardInterrupt
-    return [results[k] for k in range(len(lams))]
+    return [results[k] for k in range(len(problems))]
 
 
 def _collect(
