@@ -59,15 +59,16 @@ def _dots(values, columns, starts, width, places, w, squared, out):
 
 
 @cuda.jit
-def _products(values, columns, starts, W, across, out):
-    """out_ic = x_i . W_c for all rows i and columns c of W, which has a row for each feature
+def _products(values, columns, starts, places, W, across, out):
+    """out_kc = x_i . W_c for rows i = k, or those in places, and columns c of W, listed by feature
 
     Without columns of their own, rows of W are summed as they are.
     """
     K = out.shape[1]
     lane = cuda.grid(1) % WIDTH
     part, parts = lane // across, WIDTH // across
-    for i in range(cuda.grid(1) // WIDTH, out.shape[0], cuda.gridsize(1) // WIDTH):
+    for k in range(cuda.grid(1) // WIDTH, out.shape[0], cuda.gridsize(1) // WIDTH):
+        i = places[k] if places.shape[0] > 0 else k
         first, end = np.int64(starts[i]), np.int64(starts[i + 1])
         for some in range(0, K, across):
             c, total = some + lane % across, 0.0
@@ -79,7 +80,7 @@ def _products(values, columns, starts, W, across, out):
                         total += W[m, c]
             total = sum_of_parts(total, across)
             if c < K and part == 0:
-                out[i, c] = total
+                out[k, c] = total
 
 
 @cuda.jit
@@ -297,10 +298,13 @@ class DeviceCSRRows(DeviceRows):
     def product(self, W: Any) -> Any:
         listed = arrays().ascontiguousarray(W.T)
         if self.pieces is None:
-            return _sums_of_columns(self.values, self.columns, self.starts, listed)
+            return _sums_of_columns(self.parts, _none(), listed, self.shape[0])
+        values, columns, _, width = self.parts
         ends, firsts = self.pieces
-        partial = _sums_of_columns(self.values, self.columns, ends, listed)
-        return _sums_of_columns(None, None, firsts, partial)
+        cut = (values, columns, view(ends), width)
+        partial = _sums_of_columns(cut, _none(), listed, len(ends) - 1)
+        whole = (_none(), _none(), view(firsts), 0)
+        return _sums_of_columns(whole, _none(), partial, self.shape[0])
 
     def transposed_product(self, A: Any) -> Any:
         return arrays().ascontiguousarray(self.transposed.product(A.T).T)
@@ -356,7 +360,8 @@ class SomeRows(DeviceRows):
         return self.all_rows.transposed_times(everywhere, squared)
 
     def product(self, W: Any) -> Any:
-        return self.all_rows.product(W)[self.places]
+        listed = arrays().ascontiguousarray(W.T)
+        return _sums_of_columns(self.all_rows.parts, view(self.places), listed, len(self.places))
 
     def transposed_product(self, A: Any) -> Any:
         everywhere = arrays().zeros((self.all_rows.shape[0], A.shape[1]))
@@ -380,11 +385,11 @@ def _sums(parts: tuple[Any, ...], places: Any, w: Any, squared: bool, rows: int)
     return out
 
 
-def _sums_of_columns(values: Any, columns: Any, starts: Any, W: Any) -> Any:
-    out = arrays().empty((len(starts) - 1, W.shape[1]))
-    given = (_none() if a is None else view(a) for a in (values, columns))
-    across = threads_across(W.shape[1])
-    _products[_blocks(len(out)), THREADS](*given, view(starts), view(W), across, view(out))
+def _sums_of_columns(parts: tuple[Any, ...], places: Any, W: Any, rows: int) -> Any:
+    out, across = arrays().empty((rows, W.shape[1])), threads_across(W.shape[1])
+    values, columns, starts, _ = parts
+    given = (values, columns, starts, places, view(W), across, view(out))
+    _products[_blocks(rows), THREADS](*given)
     return out
 
 
