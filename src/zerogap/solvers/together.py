@@ -64,8 +64,9 @@ def _steps_of(loss: Loss, penalty: L2 | ElasticNet) -> Any:
             s = share[i]
             for first in range(0, K, across):
                 c = first + lane % across
-                z = 0.0
+                a, z = 0.0, 0.0
                 if c < K:
+                    a = alpha[i, c]  # before the sum: no lane is then late for the old value
                     if rho[c] > 0.0 and part == 0:
                         z = cuda.atomic.add(bias, (0, c), 0.0)  # as in DeviceSDCA
                     for m in range(start + part, end, parts):
@@ -74,14 +75,14 @@ def _steps_of(loss: Loss, penalty: L2 | ElasticNet) -> Any:
                 z = sum_of_parts(z, across)
                 if c < K:
                     q = s * (sqnorms[i] / (lam[c] * convexity) + rho[c])
-                    step = dual_step(alpha[i, c], y[i, c % y.shape[1]], z, q)
+                    step = dual_step(a, y[i, c % y.shape[1]], z, q)
                     if step != 0.0:
                         size = s * step / lam[c]
                         for m in range(start + part, end, parts):
                             j = m - start if width > 0 else columns[m]
                             cuda.atomic.add(u, j * K + c, size * np.float64(values[m]))
                         if part == 0:
-                            alpha[i, c] += step
+                            alpha[i, c] = a + step
                             if rho[c] > 0.0:
                                 cuda.atomic.add(bias, (0, c), rho[c] * s * step)
                                 cuda.atomic.add(bias, (1, c), s * step)
