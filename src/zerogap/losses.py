@@ -266,36 +266,37 @@ class Logistic(MarginLoss):
         b = a * y
         return 1.0 / (b * (1.0 - b)) if 0.0 < b < 1.0 else inf
 
-    def left_of_root(self, q, c):
-        """A t in (0, 1/2] that is at most the root of log(t / (1 - t)) + q t - c there, and near"""
-        # The root of log(2 t) + q t - c, which is smaller, is W(x) / q: Lambert's W, x = exp(c) q/2
-        size = log(max(0.5 * q, _TINY)) + c
-        # and W(x) >= log(x) - log(log(x)) as well as W(x) >= x / (1 + x)
-        lower = (size - log(size)) / q if size > 1.0 else 0.5 * exp(c) / (1.0 + exp(size))
-        return min(0.5, max(_TINY, lower))
-
     def dual_step(self, a, y, z, q):
-        b, m = a * y, y * z
         if self.approximate:
             return (-self.derivative(z, y) - a) / max(1.0, 0.25 + q)
-        # The maximiser t of the dual solves  h(t) = log(t / (1 - t)) + q (t - b) + m = 0.  Taking
-        # the smaller of t and 1 - t as unknown leaves nothing to cancel and makes h concave on
-        # (0, 1/2]: Newton's tangent lands left of the root from anywhere, and then climbs to it.
+        # After the step the margin s and the dual variable t = 1 / (1 + exp(s)) belong together:
+        # h(s) = s - c - q t = 0 with c = m - q b.  Seen from the class that makes s >= 0, h is
+        # concave: Newton's tangent lands left of the root from anywhere, and then climbs to it.
+        b, m = a * y, y * z
         mirrored = q * (0.5 - b) + m < 0.0
         if mirrored:
             b, m = 1.0 - b, -m
-        t = min(0.5, b) if b > 0.0 else self.left_of_root(q, q * b - m)
+        c = m - q * b
+        left = max(0.0, c)  # of the root
+        if q > 1000.0:
+            # So is that of s - c - q/2 exp(-s), c + W(x): Lambert's W(x) >= log(x) - log(log(x))
+            size = log(0.5 * q) - c
+            left = max(left, c + size - log(size)) if size > 1.0 else left
+        s, t = max(m, left), 0.0
         for _ in range(60):
-            slack = 1.0 - t
-            h = log(t / slack) + q * (t - b) + m
-            new = t - h * t * slack / (1.0 + q * t * slack)
-            if not 0.1 * t <= new <= 10.0 * t:  # far away there is a better start
-                new = max(new, self.left_of_root(q, q * b - m))
-            new = min(0.5, new)
-            moved = abs(new - t)
-            t = new
-            if moved <= 1e-8 * t:  # convergence is quadratic: the step after would be below 1e-16
+            e = exp(-s)
+            rest = 1.0 / (1.0 + e)  # 1 - t
+            t = e * rest
+            p = t * rest
+            slope = 1.0 + q * p
+            d = (c + q * t - s) / slope
+            bend = 0.5 * q * p * (rest - t) / slope * d
+            if abs(bend) <= 0.3:  # near enough for Halley's method, of third order
+                d /= 1.0 - bend
+            if abs(d) <= 1e-4:  # what comes after is below d^3, and t has a series
+                t -= p * d * (1.0 - d * (0.5 * (rest - t) - d * (1.0 - 6.0 * p) / 6.0))
                 break
+            s = max(s + d, left)
         return y * ((1.0 - t) if mirrored else t) - a
 
 

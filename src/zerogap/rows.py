@@ -60,8 +60,9 @@ class Rows(Struct):
     def transposed_times(self, c: np.ndarray) -> np.ndarray:
         """Return X' c."""
         u = np.zeros(self.shape[1])
-        for block in self.blocks():
-            _add_rows(self, c, u, *block)
+        if c.any():
+            for block in self.blocks():
+                _add_rows(self, c, u, *block)
         return u
 
     def weighted_product(
@@ -127,10 +128,18 @@ class DenseRows(Rows):
 
     def moments(self, h: np.ndarray) -> np.ndarray:
         """Return sum_i h_i x_i x_i' for h_i >= 0."""
+        return self._moments(h, np.float64)
+
+    def rough_moments(self, h: np.ndarray) -> np.ndarray:
+        """Return the same in half the time, with products in single precision."""
+        return self._moments(h, np.float32)
+
+    def _moments(self, h: np.ndarray, dtype: Any) -> np.ndarray:
         d = self.shape[1]
-        total, roots = np.zeros((d, d)), np.sqrt(h)
-        for part in _slices(len(h), d):
-            scaled = self.X[part] * roots[part, None]
+        total, roots = np.zeros((d, d)), np.sqrt(h).astype(dtype)
+        for part in _slices(len(h), 4 * d):
+            scaled = self.X[part].astype(dtype)
+            scaled *= roots[part, None]
             total += scaled.T @ scaled
         return total
 
@@ -338,7 +347,7 @@ def compact(rows: DenseRows | CSRRows) -> DenseRows | CSRRows:
     if isinstance(rows, CSRRows):
         return rows
     n, d = rows.shape
-    some = rows.X[:: max(1, n // 1000)]
+    some = rows.X[:: max(1, n // 1000), :: max(1, d // 1000)]
     if np.count_nonzero(some) > 0.25 * some.size or d >= 2**31:
         return rows
     limit = rows.X.size // 4

@@ -189,7 +189,7 @@ def test_softmax_classifier_equals_scikit_learn():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
-        zg.LinearClassifier("softmax", tol=1e-16, max_epochs=2000),
+        zg.LinearClassifier("softmax", tol=1e-18, max_epochs=2000),
         zg.LinearClassifier("multiclass-hinge", tol=1e-12, max_epochs=5000),
     ]
 )

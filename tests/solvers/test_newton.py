@@ -107,6 +107,40 @@ def test_ridge_regression_takes_one_step(storage, intercept):
     assert (run.stop_reason, run.certificate.epochs) == ("converged", 1)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-12, 1e12])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared-hinge"])
+def test_hessians_in_single_precision_lead_to_the_same_optimum(loss, scale, monkeypatch):
+    """Columns of scales 1 to 10^-4: far below what single precision tells apart in a Hessian."""
+    X, y = make_data(loss, n=2000, d=40)
+    X *= scale * np.logspace(0, -4, 40)
+    problem = zg.Problem(X, y, loss, lam=1e-9 * scale**2)
+    of = hessian.Hessian(problem, problem.share)
+    monkeypatch.setattr(hessian, "_ROUGH", 40)
+    monkeypatch.setattr(hessian, "_MUCH", 0.0)
+    rough = hessian.Hessian(problem, problem.share)
+    assert (of.rough, rough.rough) == (False, True)
+    target = X.T @ y / 2000
+    exact, near = (solver.inverse()(target) for solver in (of, rough))
+    np.testing.assert_array_equal(near, exact)  # interior point methods count on it
+    direction, products, _ = rough.solve(target, np.random.default_rng(0))
+    assert 0 < products <= 30
+    distance = direction - exact
+    assert distance @ (of @ distance) <= 0.1 * (exact @ (of @ exact))
+    run = zg.solve(problem, zg.Newton(), tol=1e-9, max_epochs=60, random_state=0)
+    assert run.stop_reason == "converged"
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e25])
+def test_hessians_that_single_precision_has_no_room_for_are_in_double(scale, monkeypatch):
+    monkeypatch.setattr(hessian, "_ROUGH", 5)
+    monkeypatch.setattr(hessian, "_MUCH", 0.0)
+    X, y = make_data("logistic", n=300)
+    problem = zg.Problem(X * scale, y, "logistic", lam=1e-3 * scale**2)
+    assert not hessian.Hessian(problem, problem.share).rough
+    run = zg.solve(problem, zg.Newton(), tol=1e-9, random_state=0)
+    assert run.stop_reason == "converged"
+
+
 def test_rows_that_cannot_move_are_left_out_and_nothing_changes():
     """Late in a run most rows are far from their kinks: the steps are over the others only."""
     X, y = make_data("hinge", n=3000, d=4)
@@ -219,6 +253,7 @@ def test_wide_data_are_solved_on_their_inner_products(loss, intercept, dtype):
     assert "on inner products" in run.certificate.solver
     assert run.stop_reason == "converged"
     assert run.certificate.primal == pytest.approx(optimum(problem).primal, rel=1e-8)
+    assert len(run.history["epoch"]) <= 3, "inner products tell when to read the features"
     again = zg.solve(problem, zg.Auto(), tol=1e-9, random_state=0, warm_start=run)
     assert again.certificate.epochs == 0
 

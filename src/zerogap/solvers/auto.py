@@ -25,6 +25,7 @@ from zerogap.solvers.sdca import SDCA, SDCAState
 _FEW = 1000  # rows up to which their inner products are worth computing
 _DEEP = 1e-8  # a relative gap below which Newton's method halves it in a few steps, or never
 _PATIENCE = 300  # epochs, however cheap: budgets count them
+_APART = 3  # epochs that tell a rate: gaps swing
 _COLUMNS = 1 << 16  # of X, converted at a time
 _RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
 
@@ -42,6 +43,7 @@ class AutoState(State):
     since: float = 0.0  # epochs before the present method began
     epoch: float = 0.0  # of an earlier certificate, with which to compare
     gap: float = math.inf
+    tol: float = 0.0
     reason: str = ""
     problem: Problem | None = field(default=None, metadata={"saved": False})
 
@@ -107,15 +109,20 @@ class Auto(Solver):
         if not state.second:
             inner = self._inner(problem, state)
             _ascent(inner).observe(inner, state.sdca, record, tol)
-        gap, target = record.gap, tol * abs(record.certificate.primal)
-        epochs = record.epoch - state.epoch
+        state.tol, primal = tol, abs(record.certificate.primal)
+        self._reconsider(problem, state, record.epoch, record.gap, primal)
+
+    def _reconsider(
+        self, problem: Problem, state: AutoState, epoch: float, gap: float, primal: float
+    ) -> None:
+        """Ask for the other method if the gap shows that it would be cheaper."""
+        epochs, target = epoch - state.epoch, state.tol * primal
         if state.final or not _newton_applies(problem):
             return
         if state.second:
-            deep = state.gap <= _DEEP * abs(record.certificate.primal)
-            if deep and gap > 0.5 * state.gap:
+            if state.gap <= _DEEP * primal and gap > 0.5 * state.gap:
                 state.switch, state.reason = True, "rounding stopped Newton's method"
-            state.epoch, state.gap = record.epoch, gap
+            state.epoch, state.gap = epoch, gap
             return
         if epochs > 0 and gap > target > 0:
             inner = self._inner(problem, state)
@@ -126,23 +133,25 @@ class Auto(Solver):
             if left > _PATIENCE or (costly and not self._settles(problem, state)):
                 about = f"{left:.2g}" if left < 1e6 else "countless"
                 state.switch, state.reason = True, f"{about} epochs of SDCA seemed to be left"
-        if record.epoch >= 2.0 * state.epoch:
-            state.epoch, state.gap = record.epoch, gap
+        if epoch >= 2.0 * state.epoch:
+            state.epoch, state.gap = epoch, gap
 
     def relative_gap(self, problem: Problem, state: AutoState) -> float | None:
         inner, part = self._inner(problem, state), self._part(state)
         if state.switch:
             return math.inf  # the other method, which begins now, may know its own
-        waits = not state.second and _newton_applies(problem)
-        if waits and not self._settles(problem, state):
-            return None  # certificates tell when to change
         if inner is problem or state.second:
+            waits = not state.second and _newton_applies(problem)
+            if waits and not self._settles(problem, state):
+                return None  # certificates tell when to change
             return self._at_work(inner, state).relative_gap(inner, part)
         epoch = state.updates // inner.shape[0]
         if epoch % max(1, epoch // 4):  # an estimate takes as long as an epoch
             return math.inf
         proof = inner.examine(*_ascent(inner).answer(inner, part))
-        return proof.gap / max(proof.primal, 1e-300)
+        if epoch >= max(_APART, 2.0 * state.epoch):
+            self._reconsider(problem, state, epoch, proof.gap, proof.primal)
+        return math.inf if state.switch else proof.gap / max(proof.primal, 1e-300)
 
     def prepare(self, problem: Problem, state: AutoState) -> None:
         inner = self._inner(problem, state)
@@ -242,7 +251,7 @@ def _condensed(problem: Problem) -> Problem:
     n, d = X.shape
     gram = np.zeros((n, n))
     for start in range(0, d, _COLUMNS):
-        part = X[:, start : start + _COLUMNS].astype(np.float64)
+        part = X[:, start : start + _COLUMNS].astype(np.float64, copy=False)
         gram += part @ part.T
     diagonal = np.diagonal(gram).copy()
     for ridge in 10.0 ** np.arange(-16, 0):  # no more than equal rows and rounding ask for
@@ -269,4 +278,4 @@ def _newton_cost(problem: Problem, decades: float) -> float:
     sampled = min(n, worth_sampling(problem.rows))
     moments = 2.0 * per_row * sampled * moments_cost(problem.rows)
     step = 4.0 * stored + 60.0 * n + moments + 0.02 * d**3 + 3e5
-    return ((3.0 + decades) if smooth else (5.0 + 8.0 * decades)) * step
+    return ((2.0 + decades) if smooth else (5.0 + 8.0 * decades)) * step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import linalg
@@ -20,12 +20,23 @@ _SAMPLE = 4  # rows per feature that make a good preconditioner
 _PLENTY = 400  # rows per feature whose Hessian is as good as that of all rows
 _PASSES = 4  # over the data that a Hessian may cost, whatever its sample
 _PRODUCTS = 250  # for one direction
+_ROUGH = 64  # features from which a Hessian in single precision saves more than a product costs,
+_MUCH = 5e7  # if there are so many multiplications
+_TENFOLD, _EXACT = 0.01, 1e-12  # what is to be left of the residual's square
 
 
 def moments_cost(rows: DenseRows | CSRRows) -> float:
     """Return the cost of a Hessian over that of a product with it, roughly."""
     n, d = rows.shape
-    return 0.05 * d if rows.stored == n * d else 0.25 * (rows.stored + 1) / (n + 1)
+    if rows.stored < n * d:
+        return 0.25 * (rows.stored + 1) / (n + 1)
+    return (0.025 if _is_rough(rows) else 0.05) * d
+
+
+def _is_rough(rows: DenseRows | CSRRows) -> bool:
+    """Tell whether to add up Hessians in single precision, if their numbers have room in it."""
+    d = rows.shape[1]
+    return isinstance(rows, DenseRows) and d >= _ROUGH and rows.stored * d >= _MUCH
 
 
 def worth_sampling(rows: DenseRows | CSRRows) -> int:
@@ -65,6 +76,8 @@ class Hessian:
         most = len(active) > 0.7 * len(h)
         self.rows = problem.rows if most else problem.rows.take(active)
         self.h = h if most else h[active]
+        scales = float(problem.sqnorms.max()), float(h @ problem.sqnorms)
+        self.rough = _is_rough(problem.rows) and all(1e-30 < scale < 1e30 for scale in scales)
         # without rows the intercept has no curvature: a little keeps the direction finite
         self.least = damping * (1.0 + float(self.h.sum()))
 
@@ -80,13 +93,18 @@ class Hessian:
         if d > DIRECT:
             return *self._conjugate_gradients(self._diagonal(), target), factor
         size, plenty = factor * worth_sampling(self.rows), max(_PLENTY * d, 4096)
-        if n <= 2 * min(size, plenty) or is_parabola(self.problem.loss):
-            return self.inverse()(target), 0, factor
+        parabola = is_parabola(self.problem.loss)
+        if n <= 2 * min(size, plenty) or parabola:
+            inverse = self._inverse(self.rows, self.h, self.rough)
+            if not self.rough:
+                return inverse(target), 0, factor
+            reduction = _EXACT if parabola else _TENFOLD
+            return *self._conjugate_gradients(inverse, target, reduction), factor
         chosen = self.problem.place(np.sort(rng.choice(n, min(size, plenty), replace=False)))
         h = self.h[chosen]
         h *= self.h.sum() / max(h.sum(), 1e-300)
-        inverse = self._inverse(self.rows.take(chosen), h)
-        if size >= plenty:
+        inverse = self._inverse(self.rows.take(chosen), h, self.rough)
+        if size >= plenty and not self.rough:
             return inverse(target), 0, factor
         direction, products = self._conjugate_gradients(inverse, target)
         # twice as many rows save some 40 % of the products
@@ -105,13 +123,16 @@ class Hessian:
         return np.append(out, total + self.least * offset) if self.intercept else out
 
     def _conjugate_gradients(
-        self, precondition: Callable[[np.ndarray], np.ndarray], target: np.ndarray
+        self,
+        precondition: Callable[[np.ndarray], np.ndarray],
+        target: np.ndarray,
+        reduction: float = _TENFOLD,
     ) -> tuple[np.ndarray, int]:
-        """Solve until the residual has fallen tenfold."""
+        """Solve until the square of the residual has fallen that far."""
         p, rest = np.zeros_like(target), target.copy()
         eased = precondition(rest)
         along, size = eased, float(rest @ eased)
-        goal = 0.01 * size
+        goal = reduction * size
         products = 0
         while size > goal and products < _PRODUCTS:
             products += 1
@@ -125,20 +146,21 @@ class Hessian:
         return p, products
 
     def _inverse(
-        self, rows: DenseRows | CSRRows, h: np.ndarray
+        self, rows: DenseRows | CSRRows, h: np.ndarray, rough: bool = False
     ) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that solves with the Hessian of these rows."""
         d, xp = self.problem.shape[1], self.problem.xp
         matrix = xp.zeros((d + self.intercept, d + self.intercept))
         if len(h):
-            matrix[:d, :d] = rows.moments(h)
+            single = rough and isinstance(rows, DenseRows)
+            matrix[:d, :d] = cast("DenseRows", rows).rough_moments(h) if single else rows.moments(h)
         if self.intercept and len(h):
             matrix[d, :d] = matrix[:d, d] = rows.transposed_product(h[:, None])[0]
         diagonal = xp.diagonal(matrix).copy()
         diagonal[:d] += self.problem.lam
         if self.intercept:
             diagonal[d] = h.sum() + self.least
-        for ridge in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):  # rounding may have made it indefinite
+        for ridge in (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6):  # rounding may have made it indefinite
             places = xp.arange(len(diagonal))
             matrix[places, places] = diagonal + ridge * diagonal.max()
             with contextlib.suppress(linalg.LinAlgError):
