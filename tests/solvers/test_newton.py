@@ -253,7 +253,9 @@ def test_wide_data_are_solved_on_their_inner_products(loss, intercept, dtype):
     assert "on inner products" in run.certificate.solver
     assert run.stop_reason == "converged"
     assert run.certificate.primal == pytest.approx(optimum(problem).primal, rel=1e-8)
-    assert len(run.history["epoch"]) <= 3, "inner products tell when to read the features"
+    assert len(run.history["epoch"]) <= (5 if intercept else 3), (
+        "inner products tell when to read the features"
+    )
     again = zg.solve(problem, zg.Auto(), tol=1e-9, random_state=0, warm_start=run)
     assert again.certificate.epochs == 0
 
