@@ -24,7 +24,8 @@ from zerogap.solvers.sgd import check_l2
 
 _BALANCE = 0.5  # the sub-problem's part of the gap at which its centre moves
 _PART = 8  # one row in so many shows where to start
-_ROWS_PER_FEATURE = 8  # in that part, at least
+_ROWS_PER_FEATURE = 10  # in that part, at least
+_FEW, _MANY = 5, 50  # steps with it at most, without and with kinks: at a large C it leads astray
 _EMPTY = np.empty(0)
 
 
@@ -215,7 +216,7 @@ class Newton(Solver):
         part = part._with(share=part.share / mass)
         ahead = self.begin(part, state.rng)
         self.prepare(part, ahead)
-        for _ in range(50):
+        for _ in range(_MANY if ahead.gamma else _FEW):
             self._steps(part, ahead, 1)
             if self.relative_gap(part, ahead) <= d / size:
                 break
