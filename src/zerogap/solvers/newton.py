@@ -41,12 +41,14 @@ def _respond_exactly(loss, y, share, z, dz, t, alpha, h, start, stop):
     """`_respond` with gamma = 0: alpha_i = -phi'(z_i + t dz_i)"""
     value, slope = 0.0, 0.0
     for i in range(start, stop):
-        score = z[i] + t * dz[i]
-        a = -loss.derivative(score, y[i])
+        # all is read before anything is written: else rows share no instructions
+        target, s, d = y[i], share[i], dz[i]
+        score = z[i] + t * d
+        a = -loss.derivative(score, target)
+        slope -= s * a * d
+        value += s * loss.value(score, target)
+        h[i] = s / loss.stiffness(a, target)
         alpha[i] = a
-        h[i] = share[i] / loss.stiffness(a, y[i])
-        slope -= share[i] * a * dz[i]
-        value += share[i] * loss.value(score, y[i])
     return value, slope
 
 
@@ -54,13 +56,14 @@ def _respond_exactly(loss, y, share, z, dz, t, alpha, h, start, stop):
 def _respond_smoothly(loss, y, share, z, dz, t, alpha, h, centre, gamma, start, stop):
     value, slope = 0.0, 0.0
     for i in range(start, stop):
-        score = z[i] + t * dz[i]
-        a = _dual(loss, y[i], score, centre[i], gamma)
+        target, s, d, middle = y[i], share[i], dz[i], centre[i]
+        score = z[i] + t * d
+        a = _dual(loss, target, score, middle, gamma)
+        slope -= s * a * d
+        shift = a - middle
+        value -= s * (loss.conjugate(a, target) + a * score + 0.5 * gamma * shift * shift)
+        h[i] = s / (gamma + loss.stiffness(a, target))
         alpha[i] = a
-        h[i] = share[i] / (gamma + loss.stiffness(a, y[i]))
-        slope -= share[i] * a * dz[i]
-        shift = a - centre[i]
-        value -= share[i] * (loss.conjugate(a, y[i]) + a * score + 0.5 * gamma * shift * shift)
     return value, slope
 
 
