@@ -72,10 +72,10 @@ class Hessian:
 
     def __init__(self, problem: Problem, h: np.ndarray, damping: float = 1e-9) -> None:
         self.problem, self.intercept = problem, problem.fit_intercept
-        active = np.flatnonzero(h)
-        most = len(active) > 0.7 * len(h)
-        self.rows = problem.rows if most else problem.rows.take(active)
-        self.h = h if most else h[active]
+        self.rows, self.h = problem.rows, h
+        if np.count_nonzero(h) <= 0.7 * len(h):
+            active = np.flatnonzero(h)
+            self.rows, self.h = problem.rows.take(active), h[active]
         scales = float(problem.sqnorms.max()), float(h @ problem.sqnorms)
         self.rough = _is_rough(problem.rows) and all(1e-30 < scale < 1e30 for scale in scales)
         # without rows the intercept has no curvature: a little keeps the direction finite

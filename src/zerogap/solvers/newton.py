@@ -314,7 +314,7 @@ class Newton(Solver):
     def _step(self, problem: Problem, state: NewtonState) -> int:
         """Make one step of Newton's method with a line search; return the passes it took."""
         part, lam = self._part(problem, state), problem.lam
-        centre = state.centre[state.near]
+        centre = state.centre[state.near] if state.gamma else state.centre
         gradient = lam * (state.w - state.far_u - state.near_u)
         if problem.fit_intercept:
             mean = state.far_mean + part.share @ state.near_alpha
