@@ -234,9 +234,10 @@ def _has_few_features(problem: Problem) -> bool:
         return n >= 200 * d
     # the epochs of SDCA grow with the condition number
     condition = float(problem.share @ problem.sqnorms) * problem.loss.smoothness / problem.lam / n
+    cheaper = (3.0 + 3.0 * condition) * _epoch_cost(problem) > _newton_cost(problem, 1.0)
     if d > DIRECT:  # measured: with several rows per feature five steps or so are enough
-        return n >= 4 * d and condition >= 1.5
-    return (3.0 + 3.0 * condition) * _epoch_cost(problem) > _newton_cost(problem, 1.0)
+        return n >= 4 * d and (condition >= 1.5 or cheaper)
+    return cheaper
 
 
 def _is_wide(problem: Problem) -> bool:
@@ -273,8 +274,8 @@ def _newton_cost(problem: Problem, decades: float) -> float:
     n, d = problem.shape
     smooth = math.isfinite(problem.loss.smoothness)
     stored, per_row = problem.rows.stored, problem.rows.stored / n
-    if d > DIRECT:  # some 30 conjugate gradients for each step
-        return (4.0 + 2.0 * decades) * (120.0 * stored + 100.0 * d)
+    if d > DIRECT:  # some conjugate gradients for each step, of few after SDCA
+        return (4.0 + 2.0 * decades) * (15.0 * stored + 100.0 * d)
     sampled = min(n, worth_sampling(problem.rows))
     moments = 2.0 * per_row * sampled * moments_cost(problem.rows)
     step = 4.0 * stored + 60.0 * n + moments + 0.02 * d**3 + 3e5
