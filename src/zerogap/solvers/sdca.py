@@ -34,6 +34,7 @@ _FIRST, _LAST, _LAST_OF_MANY = 4, 20, 40
 _EARLY = 12  # epochs before steps on the face: most fits are done by then
 _FEWEST, _MOST = 20, 200  # products of a step on the face
 _RECENT = 20  # passes, roughly, that make the average of recent ones
+_AT_FIRST = 2.0  # a guess: primal values fall by more than gaps of averages are smaller
 _ENOUGH = 4096  # rows to tell the better of two models
 _EMPTY = np.empty(0)
 
@@ -313,13 +314,15 @@ class SDCA(Solver):
     def relative_gap(self, problem: Problem, state: SDCAState) -> float | None:
         """Return an estimate where certificates take as long as an epoch, or are many."""
         known = isinstance(problem, MulticlassProblem) or self._is_late(problem, state)
-        return state.unit * state.estimate if known and math.isfinite(state.estimate) else None
+        begun = math.isfinite(state.estimate) or self.output == "recent"
+        return state.unit * state.estimate if known and begun else None
 
     def observe(self, problem: Problem, state: SDCAState, record: Record, tol: float) -> None:
         """Learn what gaps are relative to and, of averages, how much smaller they are."""
         state.unit = 1.0 / max(abs(record.certificate.primal), 1e-300)
-        if self.output == "recent" and 0.0 < state.estimate < math.inf:
-            state.unit *= record.gap / state.estimate
+        if self.output == "recent":
+            known = 0.0 < state.estimate < math.inf
+            state.unit *= record.gap / state.estimate if known else _AT_FIRST
 
     def finishes(self, problem: Problem, state: SDCAState) -> bool:
         """Tell whether rows have been decided, so that steps on the face will be made."""
