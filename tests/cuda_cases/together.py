@@ -196,7 +196,7 @@ def test_one_against_rest_is_solved_together(storage, monkeypatch):
 @pytest.mark.usefixtures("failing")
 def test_a_failing_device_leaves_the_estimator_its_models(monkeypatch):
     monkeypatch.setattr(device_auto, "DIRECT", 1)
-    options = {"lam": 0.1, "tol": 1e-9, "fit_intercept": False, "random_state": 0}
+    options = {"lam": 0.1, "tol": 0.0, "fit_intercept": False, "random_state": 0}
     model = zg.LinearClassifier("hinge", device="cuda", **options)
     with pytest.raises(DeviceError):
         model.fit(*labelled())

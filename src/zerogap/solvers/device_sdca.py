@@ -190,7 +190,7 @@ class DeviceSDCA(Solver):
         self.synchronise(problem, state)
 
     def epochs_apart(self, problem: Problem) -> int:
-        return max(1, min(8, 200_000 // problem.shape[0]))
+        return max(1, min(12, 300_000 // problem.shape[0]))
 
     def _steps(self, problem: Problem, state: DeviceSDCAState, count: int) -> int:
         n, left = problem.shape[0], count

@@ -76,8 +76,9 @@ class Hessian:
         if np.count_nonzero(h) <= 0.7 * len(h):
             active = np.flatnonzero(h)
             self.rows, self.h = problem.rows.take(active), h[active]
-        scales = float(problem.sqnorms.max()), float(h @ problem.sqnorms)
-        self.rough = _is_rough(problem.rows) and all(1e-30 < scale < 1e30 for scale in scales)
+        self.rough = _is_rough(problem.rows) and all(
+            1e-30 < scale < 1e30 for scale in (problem.sqnorms.max(), h @ problem.sqnorms)
+        )
         # without rows the intercept has no curvature: a little keeps the direction finite
         self.least = damping * (1.0 + float(self.h.sum()))
 

@@ -35,8 +35,6 @@ from zerogap.solvers.sgd import check_l2
 _EMPTY = np.empty(0)
 _LEAST = 1e-20  # of the first mu: all that rounding leaves of a gap is larger
 
-_Direction = tuple[np.ndarray, float, np.ndarray, np.ndarray, np.ndarray]
-
 
 @rowwise(sums=0)
 def _fill_segments(loss, y, low, length, slope, start, stop):
@@ -50,6 +48,83 @@ def _fill_segments(loss, y, low, length, slope, start, stop):
             length[i, k] = end - begin
             slope[i, k] = (loss.conjugate(end, y[i]) - loss.conjugate(begin, y[i])) / (end - begin)
             begin = end
+
+
+@rowwise(sums=1)
+def _weigh(share, t, s, r, v, theta, h, start, stop):
+    """Set how dual variables answer to scores, theta = 1 / (r / t + v / s), and the Hessian's h.
+
+    Returns the weighted sum of t r and s v.
+    """
+    total = 0.0
+    for i in range(start, stop):
+        bend, product = 0.0, 0.0
+        for k in range(t.shape[1]):
+            theta[i, k] = 1.0 / (r[i, k] / t[i, k] + v[i, k] / s[i, k])
+            bend += theta[i, k]
+            product += t[i, k] * r[i, k] + s[i, k] * v[i, k]
+        h[i] = share[i] * bend
+        total += share[i] * product
+    return total
+
+
+@rowwise(sums=0)
+def _aim(low, t, s, r, v, dt, dr, dv, goal, theta, q, ahead, start, stop):
+    """Set the dual variables that lead to t r = s v = goal if the scores stay.
+
+    Products of an earlier direction's parts bend the way.
+    """
+    for i in range(start, stop):
+        a = low[i]
+        for k in range(t.shape[1]):
+            change = (goal - dt[i, k] * dr[i, k]) / t[i, k] - r[i, k]
+            q[i, k] = change - ((goal + dt[i, k] * dv[i, k]) / s[i, k] - v[i, k])
+            a += t[i, k] + theta[i, k] * q[i, k]
+        ahead[i] = a
+
+
+@rowwise(sums=0)
+def _turn(share, t, s, r, v, goal, theta, q, dz, dt, dr, dv, pace, start, stop):
+    """Set the direction for scores that change by dz, and how soon a row would be at the boundary.
+
+    Rows without weight stay where they are.
+    """
+    for i in range(start, stop):
+        fastest = 0.0
+        for k in range(t.shape[1]):
+            first, second, third = 0.0, 0.0, 0.0
+            if share[i] > 0.0:
+                tr = goal - t[i, k] * r[i, k] - dt[i, k] * dr[i, k]
+                sv = goal - s[i, k] * v[i, k] + dt[i, k] * dv[i, k]
+                first = theta[i, k] * (q[i, k] - dz[i])
+                second = (tr - r[i, k] * first) / t[i, k]
+                third = (sv + v[i, k] * first) / s[i, k]
+                fastest = max(fastest, -first / t[i, k], first / s[i, k])
+                fastest = max(fastest, -second / r[i, k], -third / v[i, k])
+            dt[i, k], dr[i, k], dv[i, k] = first, second, third
+        pace[i] = fastest
+
+
+@rowwise(sums=1)
+def _reach(share, t, s, r, v, dt, dr, dv, step, start, stop):
+    """The weighted sum of t r and s v after a step"""
+    total = 0.0
+    for i in range(start, stop):
+        for k in range(t.shape[1]):
+            up = (t[i, k] + step * dt[i, k]) * (r[i, k] + step * dr[i, k])
+            down = (s[i, k] - step * dt[i, k]) * (v[i, k] + step * dv[i, k])
+            total += share[i] * (up + down)
+    return total
+
+
+@rowwise(sums=0)
+def _move(t, s, r, v, dt, dr, dv, step, start, stop):
+    for i in range(start, stop):
+        for k in range(t.shape[1]):
+            t[i, k] += step * dt[i, k]
+            s[i, k] -= step * dt[i, k]
+            r[i, k] += step * dr[i, k]
+            v[i, k] += step * dv[i, k]
 
 
 @dataclass
@@ -110,7 +185,8 @@ class InteriorPoint(Solver):
         above = state.b + slope  # z + c
         size = _sum(problem, np.abs(above)) / length.shape[1] or 1.0
         state.r, state.v = np.maximum(above, 0.0) + size, np.maximum(-above, 0.0) + size
-        state.least = _LEAST * _mu(problem, state.t, state.s, state.r, state.v)
+        products = _sum(problem, state.t * state.r + state.s * state.v)
+        state.least = _LEAST * 0.5 * products / length.shape[1]
         return state
 
     def epoch_length(self, problem: Problem) -> int:
@@ -129,48 +205,36 @@ class InteriorPoint(Solver):
 
     def _step(self, problem: Problem, state: InteriorPointState) -> None:
         """Predict where mu could fall to along a straight line, then aim there along a curve."""
-        t, s, r, v = state.t, state.s, state.r, state.v
-        mu = _mu(problem, t, s, r, v)
-        theta = 1.0 / (r / t + v / s)
-        h = problem.share * theta.sum(axis=1)
+        place, share = (state.t, state.s, state.r, state.v), problem.share
+        theta, q = problem.xp.empty((2, *state.t.shape))
+        change = tuple(problem.xp.zeros((3, *state.t.shape)))
+        h, ahead, pace = problem.xp.empty((3, len(share)))
+        count = 2.0 * state.t.shape[1]
+        mu = problem.over_rows(_weigh, share, *place, theta, h) / count
         solve = Hessian(problem, h, damping=0.0).inverse()
 
-        def direction(tr: np.ndarray, sv: np.ndarray) -> _Direction:
-            """Return the direction that changes t r and s v by so much, and meets the equations."""
-            q = tr / t - sv / s
-            ahead = state.alpha + (theta * q).sum(axis=1)  # alpha if the scores stayed
+        def turn(goal: float) -> tuple[np.ndarray, float, float]:
+            """Find the direction towards a mu; return its weights, intercept and longest step."""
+            problem.over_rows(_aim, state.low, *place, *change, goal, theta, q, ahead)
             target = problem.lam * (problem.dual_sum(ahead) - state.w)
             if problem.fit_intercept:
-                target = np.append(target, (problem.share * ahead).sum())
+                target = np.append(target, (share * ahead).sum())
             p = solve(target)
             dw, db = p[: len(state.w)], float(p[-1]) if problem.fit_intercept else 0.0
             dz = problem.scores(dw) + db
-            dt = weighted * theta * (q - dz[:, None])
-            dr = weighted * (tr - r * dt) / t
-            dv = weighted * (sv + v * dt) / s
-            return dw, db, dt, dr, dv
+            problem.over_rows(_turn, share, *place, goal, theta, q, dz, *change, pace)
+            fastest = float(pace.max())
+            return dw, db, 1.0 / fastest if fastest > 0.0 else math.inf
 
-        def longest(dt: np.ndarray, dr: np.ndarray, dv: np.ndarray) -> float:
-            """Return the step to the boundary."""
-            paces = [np.max(x) for x in (-dt / t, dt / s, -dr / r, -dv / v)]
-            pace = float(np.max(problem.xp.stack(paces)))
-            return 1.0 / pace if pace > 0.0 else math.inf
-
-        weighted = problem.share[:, None] > 0.0  # rows without weight stay where they are
-        _, _, dt, dr, dv = direction(-t * r, -s * v)
-        step = min(1.0, longest(dt, dr, dv))
-        reached = _mu(problem, t + step * dt, s - step * dt, r + step * dr, v + step * dv)
+        *_, longest = turn(0.0)
+        reached = problem.over_rows(_reach, share, *place, *change, min(1.0, longest)) / count
         sigma = (reached / mu) ** 3
-        goal = max(sigma * mu, state.least)
-        dw, db, dt, dr, dv = direction(goal - t * r - dt * dr, goal - s * v + dt * dv)
+        dw, db, longest = turn(max(sigma * mu, state.least))
         # far from the central path the boundary must not come close
-        step = min(1.0, min(max(0.9, 1.0 - sigma), 0.9999) * longest(dt, dr, dv))
+        step = min(1.0, min(max(0.9, 1.0 - sigma), 0.9999) * longest)
         state.w += step * dw
         state.b += step * db
-        t += step * dt
-        s -= step * dt
-        r += step * dr
-        v += step * dv
+        problem.over_rows(_move, *place, *change, step)
 
     def _check(self, problem: Problem) -> None:
         check_l2(self, problem)
@@ -190,11 +254,6 @@ class InteriorPoint(Solver):
 def _sum(problem: Problem, x: np.ndarray) -> float:
     """Return 1/S sum_i s_i sum_k x_ik."""
     return float((problem.share[:, None] * x).sum())
-
-
-def _mu(problem: Problem, t: np.ndarray, s: np.ndarray, r: np.ndarray, v: np.ndarray) -> float:
-    """Return the mean of t r and s v."""
-    return 0.5 * _sum(problem, t * r + s * v) / t.shape[1]
 
 
 def count_segments(loss: Loss) -> int:
