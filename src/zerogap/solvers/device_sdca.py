@@ -160,7 +160,6 @@ class DeviceSDCA(Solver):
         return state
 
     def answer(self, problem: Problem, state: DeviceSDCAState) -> Answer:
-        self.synchronise(problem, state)
         return problem.to_weights(state.u), float(state.bias[0]), state.alpha.copy()
 
     def synchronise(self, problem: Problem, state: DeviceSDCAState) -> None:
@@ -216,6 +215,7 @@ class DeviceSDCA(Solver):
             state.places = chosen if len(chosen) < 0.5 * n else state.places
         elif state.passes == _PASSES:
             state.places, state.passes = state.places[:0], 0
+            self.synchronise(problem, state)
         if len(state.places):
             state.passes += 1
         else:
