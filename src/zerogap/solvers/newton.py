@@ -161,8 +161,8 @@ class Newton(Solver):
     their bounds while w stays in a ball are left out until it leaves the ball.
 
     The Newton direction is found by conjugate gradients.  With up to 3000 features they are
-    preconditioned by the factorised Hessian, of a sample of the rows if there are many; else by
-    its diagonal.
+    preconditioned by the factorised Hessian, of a sample of the rows if there are many, and summed
+    up in single precision if they are dense; else by its diagonal.
 
     Notes
     -----
