@@ -130,7 +130,8 @@ class Auto(Solver):
             rate = math.log10(state.gap / gap) / epochs if 0 < gap < state.gap else 0.0
             left = decades / rate if rate > 0 else math.inf
             costly = left * _epoch_cost(inner) > _newton_cost(inner, decades)
-            if left > _PATIENCE or (costly and not self._settles(problem, state)):
+            hopeless = left > _PATIENCE or (costly and not self._settles(problem, state))
+            if hopeless and epoch >= _least_epochs(inner):
                 about = f"{left:.2g}" if left < 1e6 else "countless"
                 state.switch, state.reason = True, f"{about} epochs of SDCA seemed to be left"
         if epoch >= 2.0 * state.epoch:
@@ -222,7 +223,8 @@ def _newton_applies(problem: Problem) -> bool:
     known = type(problem.loss).stiffness is not Loss.stiffness
     if not known or problem.loss.task == "multiclass" or not isinstance(problem.penalty, L2):
         return False
-    if problem.shape[1] > DIRECT and not math.isfinite(problem.loss.smoothness):
+    n, d = problem.shape
+    if d > DIRECT and n < 4 * d and not math.isfinite(problem.loss.smoothness):
         return False  # measured: SDCA is faster on text, whatever lam
     solvable = float(problem.share @ problem.sqnorms) < 1e12 * problem.lam
     return solvable and needed_memory(problem) < free_memory()
@@ -238,6 +240,12 @@ def _has_few_features(problem: Problem) -> bool:
     if d > DIRECT:  # measured: with several rows per feature five steps or so are enough
         return n >= 4 * d and (condition >= 1.5 or cheaper)
     return cheaper
+
+
+def _least_epochs(problem: Problem) -> int:
+    """Return the epochs of SDCA before its rate is believed: with kinks rows are decided late."""
+    kinks = not math.isfinite(problem.loss.smoothness)
+    return 20 if kinks and problem.shape[1] > DIRECT else 0
 
 
 def _is_wide(problem: Problem) -> bool:
@@ -275,7 +283,8 @@ def _newton_cost(problem: Problem, decades: float) -> float:
     smooth = math.isfinite(problem.loss.smoothness)
     stored, per_row = problem.rows.stored, problem.rows.stored / n
     if d > DIRECT:  # some conjugate gradients for each step, of few after SDCA
-        return (4.0 + 2.0 * decades) * (15.0 * stored + 100.0 * d)
+        steps = 4.0 + 2.0 * decades if smooth else 60.0 + 20.0 * decades
+        return steps * (15.0 * stored + 100.0 * d)
     sampled = min(n, worth_sampling(problem.rows))
     moments = 2.0 * per_row * sampled * moments_cost(problem.rows)
     step = 4.0 * stored + 60.0 * n + moments + 0.02 * d**3 + 3e5
