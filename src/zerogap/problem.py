@@ -458,7 +458,7 @@ class Problem(OnProcessor, Struct):
 
     def dual_sum(self, alpha: np.ndarray) -> np.ndarray:
         """Return u(alpha)."""
-        return self.rows.transposed_times(self.share * alpha) / self.lam
+        return self.rows.transposed_times(self.share * alpha / self.lam)
 
     def over_rows(self, loop: Any, *args: Any) -> Any:
         """Run a row-wise kernel over all rows; return its sums, as one number if it has one."""
