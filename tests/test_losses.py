@@ -163,6 +163,18 @@ def test_exact_logistic_step_solves_its_equation_to_rounding(m, b, q):
     assert t + hair >= 1.0 or left(t + hair) >= -rounding
 
 
+@pytest.mark.parametrize("q", [1e3, 1e8, 1e16, 1e40, 1e100])
+@pytest.mark.parametrize("b", [0.0, 1e-16, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("m", [-30.0, -1.0, 0.0, 1e-8, 1.0, 30.0])
+def test_exact_logistic_step_never_descends_however_large_the_row(m, b, q):
+    """A row so large has no room for a step: t found to rounding, less b, would be too long."""
+    loss = zg.Logistic()
+    step = loss.dual_step(b, 1.0, m, q)
+    assert 0.0 <= b + step <= 1.0
+    gain = loss.conjugate(b, 1.0) - loss.conjugate(b + step, 1.0) - step * (m + 0.5 * q * step)
+    assert gain >= -1e-12
+
+
 @given(m=st.floats(-30, 30), b=unit, q=st.floats(0, 1e4))
 def test_approximate_logistic_step_ascends(m, b, q):
     loss = zg.Logistic(approximate=True)

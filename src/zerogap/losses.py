@@ -282,7 +282,7 @@ class Logistic(MarginLoss):
             # So is that of s - c - q/2 exp(-s), c + W(x): Lambert's W(x) >= log(x) - log(log(x))
             size = log(0.5 * q) - c
             left = max(left, c + size - log(size)) if size > 1.0 else left
-        s, t = max(m, left), 0.0
+        s, t, d = max(m, left), 0.0, 0.0
         for _ in range(60):
             e = exp(-s)
             rest = 1.0 / (1.0 + e)  # 1 - t
@@ -297,6 +297,9 @@ class Logistic(MarginLoss):
                 t -= p * d * (1.0 - d * (0.5 * (rest - t) - d * (1.0 - 6.0 * p) / 6.0))
                 break
             s = max(s + d, left)
+        if q > 4.0 + abs(m):  # the margin has moved by q times the step: more digits of it
+            step = max((s + d - m) / q, -b)
+            return -y * step if mirrored else y * step
         return y * ((1.0 - t) if mirrored else t) - a
 
 
