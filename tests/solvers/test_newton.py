@@ -141,6 +141,16 @@ def test_hessians_that_single_precision_has_no_room_for_are_in_double(scale, mon
     assert run.stop_reason == "converged"
 
 
+def test_a_row_far_larger_than_the_others_keeps_hessians_in_double(monkeypatch):
+    monkeypatch.setattr(hessian, "_ROUGH", 5)
+    monkeypatch.setattr(hessian, "_MUCH", 0.0)
+    X, y = make_data("logistic", n=3000, d=80)
+    X[0] *= 1e12
+    problem = zg.Problem(X, y, "logistic", lam=1e-4, fit_intercept=True)
+    run = zg.solve(problem, zg.Newton(), tol=1e-6, max_epochs=40, random_state=0)
+    assert run.stop_reason == "converged"
+
+
 def test_rows_that_cannot_move_are_left_out_and_nothing_changes():
     """Late in a run most rows are far from their kinks: the steps are over the others only."""
     X, y = make_data("hinge", n=3000, d=4)

@@ -34,9 +34,15 @@ def moments_cost(rows: DenseRows | CSRRows) -> float:
 
 
 def _is_rough(rows: DenseRows | CSRRows) -> bool:
-    """Tell whether to add up Hessians in single precision, if their numbers have room in it."""
+    """Tell whether to add up Hessians in single precision."""
     d = rows.shape[1]
     return isinstance(rows, DenseRows) and d >= _ROUGH and rows.stored * d >= _MUCH
+
+
+def _has_room(problem: Problem, h: np.ndarray) -> bool:
+    """Tell whether single precision has room for the rows, and shows lam beside them."""
+    trace = float(h @ problem.sqnorms)
+    return 1e-30 < trace < 1e12 * problem.lam and 1e-30 < problem.sqnorms.max() < 1e30
 
 
 def worth_sampling(rows: DenseRows | CSRRows) -> int:
@@ -76,9 +82,7 @@ class Hessian:
         if np.count_nonzero(h) <= 0.7 * len(h):
             active = np.flatnonzero(h)
             self.rows, self.h = problem.rows.take(active), h[active]
-        self.rough = _is_rough(problem.rows) and all(
-            1e-30 < scale < 1e30 for scale in (problem.sqnorms.max(), h @ problem.sqnorms)
-        )
+        self.rough = _is_rough(problem.rows) and _has_room(problem, h)
         # without rows the intercept has no curvature: a little keeps the direction finite
         self.least = damping * (1.0 + float(self.h.sum()))
 
