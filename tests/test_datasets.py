@@ -21,7 +21,7 @@ import pytest
 from scipy.sparse import issparse
 
 from zerogap import datasets
-from zerogap.datasets import base, files, generators, mnist, tables
+from zerogap.datasets import base, files, generators, mnist, raw_tables, tables
 from zerogap.datasets.files import DataFile
 
 # Rows and counts of the labels in increasing order, for training and for test.
@@ -96,7 +96,7 @@ def test_registry_is_complete():
             assert file.size > 0
 
 
-@pytest.mark.parametrize("module", [base, generators])
+@pytest.mark.parametrize("module", [base, generators, raw_tables])
 def test_docstring_examples(module):
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0
@@ -755,3 +755,49 @@ def test_data_without_a_command_shows_help(command):
     assert outcome.exit_code == 0
     assert all(word in outcome.stdout for word in ("list", "info", "get"))
     assert command("get checkerboard").stdout == "checkerboard is simulated: nothing to fetch\n"
+
+
+def stored_values(X):
+    return X.data if issparse(X) else X
+
+
+def test_raw_tables_are_finite_and_have_every_kind_of_column_and_target():
+    kinds, targets, types = set(), set(), set()
+    for seed in range(200):
+        X, y, columns, target = datasets.make_raw_table(random_state=seed)
+        assert X.shape == (len(y), len(columns))
+        assert 20 <= X.shape[0] <= 5000
+        assert 1 <= X.shape[1] <= 60
+        for values in (stored_values(X), y):
+            assert np.isfinite(values).all()
+            assert np.abs(values).max(initial=0) < 1e15
+        classes = {"binary": (2, 2), "multiclass": (3, 10), "number": (1, 5000)}
+        low, high = classes[target]
+        assert low <= len(np.unique(y)) <= high
+        kinds |= {name.rpartition("_")[0] for name in columns}
+        targets.add(target)
+        types.add((X.dtype.name, issparse(X)))
+    assert kinds == set(raw_tables.COLUMN_KINDS)
+    assert targets == set(raw_tables.TARGET_KINDS)
+    assert types == {(kind, s) for kind in ("float64", "float32", "int64") for s in (False, True)}
+
+
+def test_raw_tables_follow_from_their_seed():
+    for seed in range(20):
+        first, second = (datasets.make_raw_table(random_state=seed) for _ in range(2))
+        assert same(first.X, second.X)
+        assert same(first.y, second.y)
+        assert first[2:] == second[2:]
+
+
+def test_raw_tables_of_a_given_shape():
+    for seed in range(50):
+        table = datasets.make_raw_table(2 + seed, 5, target="number", random_state=seed)
+        assert table.X.shape == (2 + seed, 5)
+        assert table.target == "number"
+    with pytest.raises(ValueError, match="target must be one of binary, multiclass, number"):
+        datasets.make_raw_table(target="numbers")
+    with pytest.raises(ValueError, match="n_samples must be at least 2, got 1"):
+        datasets.make_raw_table(1)
+    with pytest.raises(ValueError, match="n_features must be at least 1, got 0"):
+        datasets.make_raw_table(n_features=0)

@@ -26,6 +26,7 @@ from zerogap.datasets.generators import (
     make_two_gaussians,
 )
 from zerogap.datasets.mnist import Mnist, load_mnist
+from zerogap.datasets.raw_tables import RawTable, make_raw_table
 
 __all__ = [
     "DataFile",
@@ -33,12 +34,14 @@ __all__ = [
     "Info",
     "Mnist",
     "Points",
+    "RawTable",
     "Simulated",
     "info",
     "load",
     "load_mnist",
     "make_checkerboard",
     "make_ill_conditioned",
+    "make_raw_table",
     "make_simulated",
     "make_text",
     "make_two_discs",
