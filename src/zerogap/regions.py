@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from zerogap._jit import kernel
+from zerogap.centring import centred
 from zerogap.losses import Loss
 from zerogap.problem import Problem, Proof
 
@@ -69,17 +70,27 @@ class Evidence:
     sqnorms: np.ndarray
     strength: float  # mu
     fit_intercept: bool
-    proof: Proof
+    proof: Proof  # on centred data
     size: float  # |w|
+    origin: float = 0.0  # how far the origin of the centred data is from that of the given ones
+    moved: Any = 0.0  # the intercepts on the given data, less those on the centred ones
 
     @classmethod
     def of(cls, problem: Problem, w: np.ndarray, proof: Proof) -> Evidence:
-        """Return what is needed of a problem and a proof about the weights w."""
+        """Return what is needed of a problem and a proof about the weights w.
+
+        The proof is that of a `Result` for the problem: on its centred data.
+        """
+        shifted = centred(problem)
+        problem = shifted.problem
         strength = problem.lam * problem.penalty.convexity()
         host = problem.host
         rows = (host(problem.y), host(problem.share), host(problem.sqnorms))
         size, proof = float(np.linalg.norm(w)), proof._replace(z=host(proof.z))
-        return cls(problem.loss, *rows, strength, problem.fit_intercept, proof, size)
+        intercept = (problem.fit_intercept, proof, size)
+        origin = float(np.linalg.norm(shifted.origin))
+        moved = np.atleast_1d(shifted.outward(w, 0.0))
+        return cls(problem.loss, *rows, strength, *intercept, origin, moved)
 
     @functools.cached_property
     def region(self) -> Region:
@@ -99,8 +110,12 @@ class Evidence:
             return Region(radius, b, b)
         reach = radius * np.sqrt(self.sqnorms)
         if self.loss.task == "multiclass":
-            return Region(radius, *_box(self, b, reach, budget))
-        return Region(radius, *_interval(self, float(b[0]), reach, budget))
+            low, high = _box(self, b, reach, budget)
+        else:
+            low, high = _interval(self, float(b[0]), reach, budget)
+        # b differs by m.w, and the optimal weights are within the radius of w
+        doubt = self.origin * (radius + _ROUNDING * self.size) if self.origin else 0.0
+        return Region(radius, low + self.moved - doubt, high + self.moved + doubt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +145,11 @@ def find_region(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray | Non
     >>> bool(np.linalg.norm(rough.w - exact.w) <= region.radius)
     True
     """
-    z = problem.scores(w)
-    alpha = problem.dual_point(z, b) if alpha is None else problem.feasible(alpha)
-    proof = Proof(b, alpha, *problem._primal_and_gap(w, b, z, alpha), z)
+    shifted = centred(problem)
+    inner, b = shifted.problem, shifted.inward(w, b)
+    z = inner.scores(w)
+    alpha = inner.dual_point(z, b) if alpha is None else inner.feasible(alpha)
+    proof = Proof(b, alpha, *inner._primal_and_gap(w, b, z, alpha), z)
     return Evidence.of(problem, w, proof).region
 
 

@@ -12,8 +12,11 @@ from zerogap.cuda.device import arrays
 _AT_ONCE = 64  # rows of a block that is inverted as a whole
 
 
-def factorised(matrix: Any) -> Callable[[Any], Any]:
-    """Return the function that solves with a positive definite matrix; else raise LinAlgError."""
+def factorised(matrix: Any) -> tuple[Callable[[Any], Any], float]:
+    """Return the function that solves with a positive definite matrix, and its smallest pivot.
+
+    Raises LinAlgError if it is not positive definite.
+    """
     from cupyx.scipy.linalg import solve_triangular
 
     lower = arrays().linalg.cholesky(matrix)
@@ -24,7 +27,7 @@ def factorised(matrix: Any) -> Callable[[Any], Any]:
         half = solve_triangular(lower, v, lower=True, check_finite=False)
         return solve_triangular(lower, half, lower=True, trans=1, check_finite=False)
 
-    return solve
+    return solve, float(lower.diagonal().min()) ** 2
 
 
 def inverses(matrices: Any) -> Any:

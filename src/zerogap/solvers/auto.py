@@ -219,15 +219,14 @@ def _ascent(problem: Problem) -> SDCA:
 
 
 def _newton_applies(problem: Problem) -> bool:
-    """Tell whether Newton's method is defined, and its equations can be solved in double."""
+    """Tell whether Newton's method is defined, and has room in memory."""
     known = type(problem.loss).stiffness is not Loss.stiffness
     if not known or problem.loss.task == "multiclass" or not isinstance(problem.penalty, L2):
         return False
     n, d = problem.shape
     if d > DIRECT and n < 4 * d and not math.isfinite(problem.loss.smoothness):
         return False  # measured: SDCA is faster on text, whatever lam
-    solvable = float(problem.share @ problem.sqnorms) < 1e12 * problem.lam
-    return solvable and needed_memory(problem) < free_memory()
+    return needed_memory(problem) < free_memory()
 
 
 def _has_few_features(problem: Problem) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from zerogap import checkpoint as checkpoints
+from zerogap.centring import centred
 from zerogap.certificate import Certificate
 from zerogap.checks import as_seed
 from zerogap.history import History, Record
@@ -205,7 +206,8 @@ class _Run:
     def __init__(
         self, problem: Any, solver: Solver, tol: float, seed: int, metrics: dict[str, Any]
     ) -> None:
-        self.problem, self.solver = problem, solver
+        self.centred = centred(problem)
+        self.problem, self.solver = self.centred.problem, solver
         self.tol, self.seed, self.metrics = tol, seed, metrics
         self.length = solver.epoch_length(problem)
         self.history = History()
@@ -218,6 +220,9 @@ class _Run:
 
     def begin(self, warm: Answer | None, limits: _Limits, path: Path | None) -> None:
         """Make the state, anew or from a checkpoint, and certify it."""
+        if warm is not None:
+            w, b, alpha = warm
+            warm = (w, self.centred.inward(w, b), alpha)
         with self._clock():
             self.state = self.solver.begin(self.problem, np.random.default_rng(self.seed), warm)
         spent, self.seconds, self.cpu_seconds = (self.seconds, self.cpu_seconds), 0.0, 0.0
@@ -306,7 +311,8 @@ class _Run:
         )
         if self.problem.fit_intercept:
             proof = self._with_best_dual(proof)
-        b, alpha, primal, gap, *_ = proof
+        alpha, primal, gap = proof.alpha, proof.primal, proof.gap
+        b = self.centred.outward(w, proof.b)
         certificate = Certificate(
             primal=primal,
             dual=primal - gap,

@@ -23,6 +23,11 @@ _PRODUCTS = 250  # for one direction
 _ROUGH = 64  # features from which a Hessian in single precision saves more than a product costs,
 _MUCH = 5e7  # if there are so many multiplications
 _TENFOLD, _EXACT = 0.01, 1e-12  # what is to be left of the residual's square
+# Pivots of a matrix with a unit diagonal: below the first one its solutions have few right digits,
+# as measured on columns that are copies but for 1e-5 of their values; the others are tried in turn
+# where rounding has made the matrix indefinite.
+_SMALL_PIVOT = 1e-9
+_RIDGES = (0.0, 1e-14, 1e-13, 1e-12, 1e-10, 1e-8, 1e-6)
 
 
 def moments_cost(rows: DenseRows | CSRRows) -> float:
@@ -100,16 +105,16 @@ class Hessian:
         size, plenty = factor * worth_sampling(self.rows), max(_PLENTY * d, 4096)
         parabola = is_parabola(self.problem.loss)
         if n <= 2 * min(size, plenty) or parabola:
-            inverse = self._inverse(self.rows, self.h, self.rough)
-            if not self.rough:
+            inverse, accurate = self._inverse(self.rows, self.h, self.rough)
+            if accurate:
                 return inverse(target), 0, factor
             reduction = _EXACT if parabola else _TENFOLD
             return *self._conjugate_gradients(inverse, target, reduction), factor
         chosen = self.problem.place(np.sort(rng.choice(n, min(size, plenty), replace=False)))
         h = self.h[chosen]
         h *= self.h.sum() / max(h.sum(), 1e-300)
-        inverse = self._inverse(self.rows.take(chosen), h, self.rough)
-        if size >= plenty and not self.rough:
+        inverse, accurate = self._inverse(self.rows.take(chosen), h, self.rough)
+        if size >= plenty and accurate:
             return inverse(target), 0, factor
         direction, products = self._conjugate_gradients(inverse, target)
         # twice as many rows save some 40 % of the products
@@ -118,7 +123,10 @@ class Hessian:
 
     def inverse(self) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that solves with the Hessian, factorised whatever that costs."""
-        return self._inverse(self.rows, self.h)
+        inverse, accurate = self._inverse(self.rows, self.h)
+        if accurate:
+            return inverse
+        return lambda target: self._conjugate_gradients(inverse, target, _EXACT)[0]
 
     def __matmul__(self, v: np.ndarray) -> np.ndarray:
         d = self.problem.shape[1]
@@ -142,7 +150,10 @@ class Hessian:
         while size > goal and products < _PRODUCTS:
             products += 1
             product = self @ along
-            step = size / float(along @ product)
+            curvature = float(along @ product)
+            if not curvature > 0.0:  # rounding is all that is left of it
+                break
+            step = size / curvature
             p += step * along
             rest -= step * product
             eased = precondition(rest)
@@ -152,8 +163,11 @@ class Hessian:
 
     def _inverse(
         self, rows: DenseRows | CSRRows, h: np.ndarray, rough: bool = False
-    ) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the function that solves with the Hessian of these rows."""
+    ) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
+        """Return the function that solves with the Hessian of these rows, and if it is accurate.
+
+        The matrix is factorised with its diagonal scaled to one: units of features are no matter.
+        """
         d, xp = self.problem.shape[1], self.problem.xp
         matrix = xp.zeros((d + self.intercept, d + self.intercept))
         if len(h):
@@ -165,12 +179,17 @@ class Hessian:
         diagonal[:d] += self.problem.lam
         if self.intercept:
             diagonal[d] = h.sum() + self.least
-        for ridge in (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6):  # rounding may have made it indefinite
-            places = xp.arange(len(diagonal))
-            matrix[places, places] = diagonal + ridge * diagonal.max()
+        scale = 1.0 / np.sqrt(diagonal)
+        matrix *= scale
+        matrix *= scale[:, None]
+        places = xp.arange(len(diagonal))
+        for ridge in _RIDGES:
+            matrix[places, places] = 1.0 + ridge
             with contextlib.suppress(linalg.LinAlgError):
-                return _factorised(matrix)
-        return lambda v: v / diagonal
+                inverse, smallest = _factorised(matrix)
+                accurate = not rough and ridge == 0.0 and smallest >= _SMALL_PIVOT
+                return (lambda v: scale * inverse(scale * v)), accurate
+        return (lambda v: v / diagonal), False
 
     def _diagonal(self) -> Callable[[np.ndarray], np.ndarray]:
         diagonal = self.rows.square_sums(self.h) + self.problem.lam
@@ -179,11 +198,15 @@ class Hessian:
         return lambda v: v / diagonal
 
 
-def _factorised(matrix: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function that solves with a positive definite matrix; else raise LinAlgError."""
+def _factorised(matrix: Any) -> tuple[Callable[[np.ndarray], np.ndarray], float]:
+    """Return the function that solves with a positive definite matrix, and its smallest pivot.
+
+    Raises LinAlgError if it is not positive definite.
+    """
     if isinstance(matrix, np.ndarray):
         factor = linalg.cho_factor(matrix, lower=True, check_finite=False)
-        return lambda v: linalg.cho_solve(factor, v, check_finite=False)
+        smallest = float(np.diagonal(factor[0]).min()) ** 2
+        return (lambda v: linalg.cho_solve(factor, v, check_finite=False)), smallest
     from zerogap.cuda.algebra import factorised
 
     return factorised(matrix)
