@@ -16,7 +16,7 @@ LAYERS = [
     ["checks", "bounds"],
     ["problem"],
     ["multiclass"],
-    ["cuda"],
+    ["cuda", "centring"],
     ["regions"],
     ["store", "history", "checkpoint"],
     ["streamed"],

@@ -21,13 +21,16 @@ class Certificate:
         D(alpha) of a feasible dual point: no model whatsoever has a lower objective.
     gap : float
         primal - dual, summed from non-negative terms so that it stays accurate when it is tiny.
+    floor : float
+        A gap up to this counts as zero: 1e-13 times the objective of the best constant model, about
+        what double precision can tell apart where a model fits its data to the last digit.
     epochs : float
         Passes over the data that were spent.
     seconds : float
         Time spent on updates; certificates and recording are not counted.
     stop_reason : str
-        "converged", "labels settled", "max_epochs", "max_examples", "max_seconds", "callback",
-        "interrupted" or "device failed".
+        "converged", "labels settled", "max_epochs", "max_examples", "max_seconds", "stalled" (no
+        method that is known makes progress), "callback", "interrupted" or "device failed".
     solver : str
         What was run and, if it was chosen automatically, why.
     parts : tuple of Certificate
@@ -47,11 +50,15 @@ class Certificate:
     stop_reason: str = ""
     solver: str = ""
     parts: tuple[Certificate, ...] = ()
+    floor: float = 0.0
 
     @property
     def relative_gap(self) -> float:
-        """Gap over primal value: the optimum is at most this share of the primal value below it."""
-        if self.gap <= 0:
+        """Gap over primal value: the optimum is at most this share of the primal value below it.
+
+        Zero if the gap is not above `floor`.
+        """
+        if self.gap <= max(0.0, self.floor):
             return 0.0
         return self.gap / abs(self.primal) if self.primal else math.inf
 
@@ -80,4 +87,5 @@ class Certificate:
             stop_reason=next((r for r in reasons if r not in _GOOD_REASONS), worst.stop_reason),
             solver=worst.solver,
             parts=tuple(parts),
+            floor=math.fsum(part.floor for part in parts),
         )

@@ -48,6 +48,15 @@ class MulticlassProblem(Problem):
         counts = self.share @ (self.y[:, None] == self.xp.arange(self.n_classes))
         return np.log(np.maximum(counts, 1e-3 / len(self.y)))
 
+    def constant(self) -> np.ndarray:
+        """Return the intercepts of a good constant model: log-frequencies, or the majority vote."""
+        none = self.xp.zeros(self.n_classes)
+        if not self.fit_intercept or math.isfinite(self.loss.smoothness):
+            return self.first_intercept() if self.fit_intercept else none
+        counts = self.share @ (self.y[:, None] == self.xp.arange(self.n_classes))
+        majority = 1.0 * (counts == counts.max())
+        return majority if float(counts.max()) > 0.5 else none
+
     def primal(self, w: Any, b: Any = 0.0) -> float:
         """Return P(W, b)."""
         W = self._vector(w)

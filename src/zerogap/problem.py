@@ -229,6 +229,11 @@ class Problem(OnProcessor, Struct):
         """Shape of the weights."""
         return (self.shape[1],)
 
+    @property
+    def strength(self) -> float:
+        """Strong convexity of the penalty: lam times the share of L2."""
+        return self.lam * (1.0 - self.l1_ratio)
+
     def primal(self, w: Any, b: float = 0.0) -> float:
         """Return P(w, b)."""
         w = self._vector(w)
@@ -340,6 +345,10 @@ class Problem(OnProcessor, Struct):
         """Return the intercept to start from: the best one for w = 0."""
         return self.best_intercept(self.xp.zeros(self.shape[0]))
 
+    def constant(self) -> Any:
+        """Return the intercept of the best constant model: zero if there is none."""
+        return self.first_intercept() if self.fit_intercept else 0.0
+
     def best_intercept(self, z: np.ndarray, near: float = 0.0, accuracy: float = 0.0) -> float:
         """Return a minimiser of P(w, .) for the scores z, to within `accuracy` in P.
 
@@ -402,6 +411,10 @@ class Problem(OnProcessor, Struct):
         arrays = {name: getattr(self, name)[order] for name in ("y", "share", "sqnorms")}
         return self._with(rows=self.rows.take(order), **arrays)
 
+    def with_columns(self, places: np.ndarray) -> Problem:
+        """Return the same problem with some of its features, as a copy."""
+        return self._with(rows=self.rows.columns(places))
+
     def with_loss(self, loss: Loss) -> Problem:
         """Return the same problem with another loss for the same kind of targets."""
         if loss.task != self.loss.task:
@@ -459,6 +472,11 @@ class Problem(OnProcessor, Struct):
     def dual_sum(self, alpha: np.ndarray) -> np.ndarray:
         """Return u(alpha)."""
         return self.rows.transposed_times(self.share * alpha / self.lam)
+
+    def penalty_terms(self, w: np.ndarray, u: np.ndarray) -> tuple[float, float]:
+        """Return the penalty of the weights w, and what it adds to the gap for a dual sum u."""
+        terms = self.over_features(_penalty_terms, self.penalty, w.ravel(), u.ravel())
+        return self.lam * terms[0], self.lam * terms[1]
 
     def over_rows(self, loop: Any, *args: Any) -> Any:
         """Run a row-wise kernel over all rows; return its sums, as one number if it has one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy import sparse
@@ -45,6 +45,10 @@ class Rows(Struct):
 
     def transposed_product(self, A: np.ndarray) -> np.ndarray:
         """Return A' X for coefficients A of shape (n_samples, k)."""
+        raise NotImplementedError
+
+    def columns(self, places: np.ndarray) -> Self:
+        """Return a copy of some columns."""
         raise NotImplementedError
 
     def moments(self, h: np.ndarray) -> np.ndarray:
@@ -152,6 +156,9 @@ class DenseRows(Rows):
         # in parts whose copies in double precision stay in cache
         parts = _slices(self.shape[0], 32 * self.shape[1])
         return np.concatenate([self.X[part] @ W.T for part in parts])
+
+    def columns(self, places: np.ndarray) -> Self:
+        return type(self)(np.ascontiguousarray(self.X[:, places]))
 
     def transposed_product(self, A: np.ndarray) -> np.ndarray:
         return A.T @ self.X
@@ -279,10 +286,14 @@ class CSRRows(Rows):
             places.append(np.full(len(rows[-1]), j))
             data.append(np.full(len(rows[-1]), -origin[j]))
         indices = tuple(np.concatenate(part) for part in (rows, places))
-        return _csr_rows(sparse.csr_matrix((np.concatenate(data), indices), self.shape))
+        shifted = sparse.csr_matrix((np.concatenate(data), indices), self.shape)
+        return cast("Self", _csr_rows(shifted))
 
     def product(self, W: np.ndarray) -> np.ndarray:
         return self._matrix() @ W.T
+
+    def columns(self, places: np.ndarray) -> Self:
+        return cast("Self", _csr_rows(self._matrix()[:, places]))
 
     def transposed_product(self, A: np.ndarray) -> np.ndarray:
         return (self._matrix().T @ A).T

@@ -280,6 +280,7 @@ def _labels(classes: np.ndarray) -> tuple[np.ndarray, bool]:
 def _certificate(fields: dict[str, Any]) -> Certificate:
     """Return a certificate from its fields; those unknown come from a newer minor version."""
     known: dict[str, Any] = {k: float(_get(fields, k, int | float)) for k in _NUMBERS}
+    known["floor"] = float(_get({"floor": 0.0, **fields}, "floor", int | float))
     known |= {k: _get(fields, k, str) for k in ("stop_reason", "solver")}
     parts = _get(fields, "parts", list)
     if any(not isinstance(part, dict) or part.get("parts") for part in parts):

@@ -32,6 +32,7 @@ from zerogap.streamed import StreamedProblem
 Callback = Callable[[Record], bool | str | None]
 
 _PATIENCE = 16  # epochs without a certificate if the solver knows that none would do
+FLOOR = 1e-13  # of the best constant model's objective: a gap that counts as zero
 _CHUNK = 1_000_000  # values touched between two looks at the clock: a few milliseconds
 
 
@@ -166,10 +167,13 @@ def solve(
 
 @dataclass
 class _Best:
-    """The best dual bound so far; with an intercept the dual value may fall from time to time."""
+    """The best dual bound so far, and the best model: either value may get worse for a while."""
 
     dual: float = -math.inf
     alpha: np.ndarray = field(default_factory=lambda: np.empty(0))
+    primal: float = math.inf
+    w: np.ndarray = field(default_factory=lambda: np.empty(0))
+    b: Any = 0.0  # on centred data
 
 
 @dataclass(frozen=True)
@@ -211,7 +215,8 @@ class _Run:
         self.tol, self.seed, self.metrics = tol, seed, metrics
         self.length = solver.epoch_length(problem)
         self.history = History()
-        self.best_dual = _Best()
+        self.best_so_far = _Best()
+        self.floor = 0.0  # gap that counts as zero
         self.last: Record
         self.best: Record | None = None
         self.seconds = self.cpu_seconds = 0.0
@@ -229,13 +234,14 @@ class _Run:
         t0 = self.solver.t0
         self.state.t0 = limits.last_update(self) // 2 if t0 is None else t0
         if path is not None and path.exists():
-            parts = {"state": self.state, "best": self.best_dual}
+            parts = {"state": self.state, "best": self.best_so_far}
             self.history = History(checkpoints.load(path, self.identity, parts, self.problem))
             self._check_best_dual(path)
             row = self.history.rows[-1]
             self.seconds, self.cpu_seconds = row["seconds"], row["cpu_seconds"]
             self.saved = (self.state.updates, time.monotonic())
         resumed = bool(self.history.rows)
+        self._consider_constant()
         # a given point is certified as it is: one that was the answer before is so again
         self.take_record(resumed, None if warm is None or warm[2] is None else warm)
         self.seconds, self.cpu_seconds = self.seconds + spent[0], self.cpu_seconds + spent[1]
@@ -244,9 +250,21 @@ class _Run:
         with self._clock():
             self.solver.prepare(self.problem, self.state)
 
+    def _consider_constant(self) -> None:
+        """Set the floor from the best constant model, which is the first model to beat."""
+        if isinstance(self.problem, StreamedProblem):
+            return
+        b = self.problem.constant()
+        z = self.problem.xp.zeros(self.problem.dual_shape) + b
+        primal = float(self.problem.mean_loss(z))
+        self.floor = FLOOR * primal
+        if self.solver.output == "best" and primal < self.best_so_far.primal:
+            w = np.zeros(self.problem.weight_shape)
+            self.best_so_far.primal, self.best_so_far.w, self.best_so_far.b = primal, w, b
+
     def _check_best_dual(self, path: Path) -> None:
         """Refuse a checkpoint whose dual bound is higher than its dual point proves."""
-        best = self.best_dual
+        best = self.best_so_far
         if len(best.alpha):
             proved = self.problem.dual(self.problem.feasible(best.alpha))
             if not best.dual <= proved + 1e-9 * (1.0 + abs(proved)):
@@ -309,8 +327,11 @@ class _Run:
             host(w),
             proof._replace(b=host(proof.b), alpha=host(proof.alpha), z=host(proof.z)),
         )
-        if self.problem.fit_intercept:
+        best_wanted = self.solver.output == "best"
+        if self.problem.fit_intercept or best_wanted:
             proof = self._with_best_dual(proof)
+        if best_wanted:
+            w, proof = self._with_best_model(w, proof)
         alpha, primal, gap = proof.alpha, proof.primal, proof.gap
         b = self.centred.outward(w, proof.b)
         certificate = Certificate(
@@ -320,6 +341,7 @@ class _Run:
             epochs=self.state.updates / self.length,
             seconds=self.seconds,
             solver=self.solver.story(self.problem, self.state),
+            floor=self.floor,
         )
         metrics = self.solver.extras(self.problem, self.state)
         metrics |= {name: float(f(w, b)) for name, f in self.metrics.items()}
@@ -340,12 +362,23 @@ class _Run:
     def _with_best_dual(self, proof: Proof) -> Proof:
         """Return the proof by the better of this dual point and the best one before."""
         # P - D by subtraction is only as exact as P, so the older point must be clearly better
-        before, now = proof.primal - self.best_dual.dual, proof.gap
+        best, now = self.best_so_far, proof.gap
+        before = proof.primal - best.dual
         if before < now - 1e-12 * abs(proof.primal):
-            return proof._replace(alpha=self.best_dual.alpha, gap=before, slack=math.nan)
-        if proof.primal - now > self.best_dual.dual:
-            self.best_dual.dual, self.best_dual.alpha = proof.primal - now, proof.alpha
+            return proof._replace(alpha=best.alpha, gap=before, slack=math.nan)
+        if proof.primal - now > best.dual:
+            best.dual, best.alpha = proof.primal - now, proof.alpha
         return proof
+
+    def _with_best_model(self, w: np.ndarray, proof: Proof) -> tuple[np.ndarray, Proof]:
+        """Return the better of this model and the best one before, with what is proved of it."""
+        best = self.best_so_far
+        if not proof.primal > best.primal + 1e-12 * abs(best.primal):
+            best.primal, best.w, best.b = proof.primal, w, proof.b
+            return w, proof
+        gap = best.primal - best.dual
+        z = self.problem.host(self.problem.scores(self.problem.place(best.w)))
+        return best.w, Proof(best.b, best.alpha, best.primal, gap, math.nan, z)
 
     def verdict(self, limits: _Limits, callback: Callback | None, progress: Progress | None) -> str:
         """Return why to stop now, or nothing."""
@@ -355,11 +388,13 @@ class _Run:
         asked = None if callback is None else callback(record)
         if not math.isfinite(record.certificate.primal):
             return "diverged"
-        if record.gap <= self.tol * abs(record.certificate.primal):
+        if record.gap <= max(self.tol * abs(record.certificate.primal), self.floor):
             return "converged"
         if isinstance(asked, str):
             return asked
-        return "callback" if asked is True else limits.reached(self)
+        if asked is True:
+            return "callback"
+        return "stalled" if self.solver.is_stalled(self.state) else limits.reached(self)
 
     def next_record(self, record: str | int | float) -> int:
         """Return the number of updates at which to take the next certificate."""
@@ -393,7 +428,7 @@ class _Run:
         sound = self.whole and math.isfinite(self.last.certificate.primal)
         if path is None or not due or not sound:
             return
-        parts = {"state": self.state, "best": self.best_dual}
+        parts = {"state": self.state, "best": self.best_so_far}
         try:
             checkpoints.save(path, self.identity, parts, self.history.rows)
         except OSError as error:

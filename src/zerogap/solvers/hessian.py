@@ -132,7 +132,7 @@ class Hessian:
         d = self.problem.shape[1]
         offset = float(v[d]) if self.intercept else 0.0
         out, total = self.rows.weighted_product(self.h, v[:d], offset)
-        out += self.problem.lam * v[:d]
+        out += self.problem.strength * v[:d]
         return np.append(out, total + self.least * offset) if self.intercept else out
 
     def _conjugate_gradients(
@@ -176,7 +176,7 @@ class Hessian:
         if self.intercept and len(h):
             matrix[d, :d] = matrix[:d, d] = rows.transposed_product(h[:, None])[0]
         diagonal = xp.diagonal(matrix).copy()
-        diagonal[:d] += self.problem.lam
+        diagonal[:d] += self.problem.strength
         if self.intercept:
             diagonal[d] = h.sum() + self.least
         scale = 1.0 / np.sqrt(diagonal)
@@ -192,7 +192,7 @@ class Hessian:
         return (lambda v: v / diagonal), False
 
     def _diagonal(self) -> Callable[[np.ndarray], np.ndarray]:
-        diagonal = self.rows.square_sums(self.h) + self.problem.lam
+        diagonal = self.rows.square_sums(self.h) + self.problem.strength
         if self.intercept:
             diagonal = np.append(diagonal, self.h.sum() + self.least)
         return lambda v: v / diagonal

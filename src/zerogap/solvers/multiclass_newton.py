@@ -19,7 +19,8 @@ from zerogap.multiclass import MulticlassProblem
 from zerogap.multiclass_losses import MulticlassHinge, Softmax
 from zerogap.solvers.hessian import check_memory
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
-from zerogap.solvers.newton import _PART, _ROWS_PER_FEATURE, _line_search
+from zerogap.solvers.line_search import search
+from zerogap.solvers.newton import _PART, _ROWS_PER_FEATURE
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.sgd import check_l2
 
@@ -259,7 +260,7 @@ class MulticlassNewton(Solver):
             value += 0.5 * lam * (ww + 2.0 * t * wd + t * t * dd)
             return value, slope + lam * (wd + t * dd)
 
-        t, state.value = _line_search(look, state.value, start)
+        t, state.value = search(look, state.value, start)
         state.w = state.w + t * direction
         state.z = state.z + t * dz
         state.p = p

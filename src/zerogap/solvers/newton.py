@@ -9,7 +9,6 @@ problems", SIAM Journal on Optimization 28, 2018 (the same combination for anoth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,10 +16,11 @@ import numpy as np
 
 from zerogap._jit import kernel, rowwise
 from zerogap.losses import Loss
+from zerogap.penalties import L2
 from zerogap.problem import Problem
-from zerogap.solvers.hessian import Hessian, check_memory, is_parabola
+from zerogap.solvers.hessian import DIRECT, Hessian, check_memory, is_parabola
+from zerogap.solvers.line_search import Way, orthant, orthant_way, search, straight_way
 from zerogap.solvers.protocol import Answer, Solver, State
-from zerogap.solvers.sgd import check_l2
 
 _BALANCE = 0.5  # the sub-problem's part of the gap at which its centre moves
 _PART = 8  # one row in so many shows where to start
@@ -279,7 +279,7 @@ class Newton(Solver):
         z = problem.scores(state.w) + state.b
         (alpha, h), smoothed = _two_like(problem, z), (state.centre, state.gamma)
         value, _ = _respond(problem, z, z, 0.0, alpha, h, *smoothed)
-        state.value = value + 0.5 * problem.lam * float(state.w @ state.w)
+        state.value = value + problem.penalty_terms(state.w, state.w)[0]
         state.at, state.alpha, state.part = np.append(state.w, state.b), alpha, None
         movable = problem.xp.ones(n, np.bool_)
         if math.isfinite(radius):
@@ -313,43 +313,68 @@ class Newton(Solver):
 
     def _step(self, problem: Problem, state: NewtonState) -> int:
         """Make one step of Newton's method with a line search; return the passes it took."""
-        part, lam = self._part(problem, state), problem.lam
+        part = self._part(problem, state)
         centre = state.centre[state.near] if state.gamma else state.centre
-        gradient = lam * (state.w - state.far_u - state.near_u)
+        gradient = problem.strength * state.w - problem.lam * (state.far_u + state.near_u)
         if problem.fit_intercept:
             mean = state.far_mean + part.share @ state.near_alpha
             gradient = np.append(gradient, -mean)
-        hessian = Hessian(part, state.near_h)
-        direction, products, state.factor = hessian.solve(-gradient, state.rng, state.factor)
-        d = problem.shape[1]
-        p, p_b = direction[:d], float(direction[d]) if problem.fit_intercept else 0.0
-        dz = part.scores(p) + p_b
+        way, products = self._find_way(problem, part, state, gradient)
+        dz = part.scores(way.p) + way.p_b
         alpha, h = _two_like(problem, dz)
         # the far rows' part of the objective is a line: their dual variables do not change
-        line = -lam * float(state.far_u @ p) - state.far_mean * p_b
+        far_line = -problem.lam * float(state.far_u @ way.p) - state.far_mean * way.p_b
+        ww, wp, pp = (float(a @ b) for a, b in ((state.w, state.w), (state.w, way.p), (way.p, way.p)))
 
         def look(t: float) -> tuple[float, float]:
             value, slope = _respond(part, state.near_z, dz, t, alpha, h, centre, state.gamma)
-            moved = state.w + t * p
-            value += state.far_value + t * line + 0.5 * lam * float(moved @ moved)
-            return value, slope + line + lam * float(moved @ p)
+            value += state.far_value + t * (far_line + way.kink) + problem.lam * way.l1_before
+            value += 0.5 * problem.strength * (ww + 2.0 * t * wp + t * t * pp)
+            slope += far_line + way.kink + problem.strength * (wp + t * pp)
+            return value, slope
 
-        t, value = _line_search(look, state.value, float(gradient @ direction))
-        state.value = value
-        state.far_value += t * line
-        state.w += t * p
-        state.b += t * p_b
+        t, state.value = search(look, state.value, way.slope, way.longest)
+        state.far_value += t * far_line
+        state.w = way.at(state.w, t)
+        state.b += t * way.p_b
         state.near_z += t * dz
-        state.near_u += part.dual_sum(alpha - state.near_alpha)  # late in a run few have changed
+        if state.gamma:  # late in a run few have changed
+            state.near_u += part.dual_sum(alpha - state.near_alpha)
+        else:
+            state.near_u = part.dual_sum(alpha)
         state.near_alpha, state.near_h = alpha, h
         state.steps += 1
-        rest = state.w - state.far_u - state.near_u
-        state.residual = 0.5 * lam * float(rest @ rest)
+        state.residual = problem.penalty_terms(state.w, state.far_u + state.near_u)[1]
         state.excess = 0.0
         if state.gamma:
             data = (part.loss, part.y, part.share, alpha, state.near_z)
             state.excess = part.over_rows(_excess, *data)
         return math.ceil((products + 2) * len(state.near) / problem.shape[0])
+
+    def _find_way(
+        self, problem: Problem, part: Problem, state: NewtonState, gradient: np.ndarray
+    ) -> tuple[Way, int]:
+        """Return where to go, with the L1 penalty within one orthant, and the products it took."""
+        d = problem.shape[1]
+        if isinstance(problem.penalty, L2):
+            hessian = Hessian(part, state.near_h)
+            direction, products, state.factor = hessian.solve(-gradient, state.rng, state.factor)
+            return straight_way(direction, gradient, d), products
+        signs = orthant(state.w, gradient[:d], problem.lam * problem.l1_ratio, DIRECT)
+        free = np.flatnonzero(signs)
+        slope = gradient.copy()
+        slope[:d] += problem.lam * problem.l1_ratio * signs
+        wanted = np.append(free, np.arange(d, len(gradient)))
+        direction, products = np.zeros_like(gradient), 0
+        if len(free):
+            few = part if len(free) == d else part.with_columns(free)
+            hessian = Hessian(few, state.near_h)
+            direction[wanted], products, state.factor = hessian.solve(
+                -slope[wanted], state.rng, state.factor
+            )
+        elif problem.fit_intercept:
+            direction[d] = -gradient[d] / max(float(state.near_h.sum()), 1e-300)
+        return orthant_way(problem, state.w, direction, gradient, signs), products
 
     def _compile(self, problem: Problem, gamma: float) -> None:
         few = problem.take(np.arange(min(2, problem.shape[0])))
@@ -359,36 +384,6 @@ class Newton(Solver):
         self._steps(few, probe, 1)
 
     def _check(self, problem: Problem) -> None:
-        check_l2(self, problem)
         known = type(problem.loss).stiffness is not Loss.stiffness
         self._require(known, f"{problem.loss} has no stiffness(a, y), which Newton's method needs")
         check_memory(self, problem)
-
-
-def _line_search(
-    look: Callable[[float], tuple[float, float]], start: float, slope: float
-) -> tuple[float, float]:
-    """Return a step at which a convex function has fallen and is half as steep at most.
-
-    `look` returns value and slope; it is asked for the returned step last, and at 0 these are
-    `start` and `slope`.
-    """
-    slack = 1e-14 * abs(start)
-    low, at_low, high, at_high, t = 0.0, slope, math.inf, 0.0, 1.0
-    for _ in range(40):
-        value, now = look(t)
-        fallen = value <= start + slack
-        if fallen and abs(now) <= 0.5 * abs(slope):
-            return t, value
-        if fallen and now < 0.0:
-            low, at_low = t, now
-        else:
-            high, at_high = t, max(now, 0.0)
-        if high == math.inf:
-            t *= 2.0
-        elif not fallen:  # far too long
-            t = low + 0.1 * (high - low)
-        else:
-            secant = low - at_low * (high - low) / (at_high - at_low)
-            t = min(max(secant, low + 0.05 * (high - low)), high - 0.05 * (high - low))
-    return low, look(low)[0]

@@ -101,6 +101,10 @@ class Solver(Parameters):
     def observe(self, problem: Problem, state: Any, record: Record, tol: float) -> None:
         """Learn from a certificate."""
 
+    def is_stalled(self, state: Any) -> bool:
+        """Tell whether further updates would be in vain."""
+        return False
+
     def epochs_apart(self, problem: Problem) -> int:
         """Return the number of epochs that take as long as a certificate, roughly."""
         return 1
