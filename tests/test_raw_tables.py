@@ -4,8 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from table_peers import PEERS, fit_peer, peers_of
 
 from raw_cases import ALL_LOSSES, CERTIFIED, FAILED, REFUSED, draw_case, fit_case, verdict_on
+from zerogap.losses import as_loss
 
 FITS = 300
 GROUPS = 12  # so that a failure names few seeds, and processes can share the work
@@ -60,3 +62,28 @@ def test_only_tables_out_of_range_may_be_refused():
     assert verdict_on(ValueError(), huge) == REFUSED
     assert verdict_on(FloatingPointError(), huge) == FAILED
     assert fit_case(dataclasses.replace(case, C=-1.0)).verdict == FAILED
+
+
+def easy_case(seed):
+    """Return a small case with normal columns and a strong penalty."""
+    case = draw_case(seed, 60)
+    X = np.random.default_rng(seed).standard_normal((60, 4))
+    y = case.table.y
+    if case.is_regression:
+        y = (y - np.median(y)) / (np.std(y) or 1.0)
+    loss = as_loss(case.name)
+    table = case.table._replace(X=X, y=y)
+    return dataclasses.replace(case, table=table, loss=loss, C=0.1, tol=1e-6)
+
+
+def test_peers_minimise_what_ours_does():
+    found = set()
+    for case in map(easy_case, range(150)):
+        ours = fit_case(case)
+        assert ours.verdict == CERTIFIED
+        for peer in peers_of(case):
+            _, primal = fit_peer(peer, case)
+            assert primal >= (1 - 1e-6) * ours.primal, (peer.name, str(case))
+            if primal <= 1.01 * ours.primal:
+                found.add((case.name, peer.name))
+    assert found == {(loss, peer.name) for peer in PEERS for loss in peer.losses}
