@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -26,6 +24,7 @@ from data import CLASSIFICATION, REGRESSION, load
 from race_peers import PEERS, Contender, zerogap
 from race_report import REACHED, Row, write_report
 from race_run import AGREE, Data, Run, Task, agreement, contest
+from single_thread import restart_single_threaded
 
 LOSSES = {
     **dict.fromkeys(CLASSIFICATION, ("hinge", "squared-hinge", "logistic")),
@@ -33,7 +32,6 @@ LOSSES = {
 }
 QUICK = {"data": ["rcv1", "ijcnn1", "gravier", "elevation"], "C": [1.0], "minutes": 4.0}
 FEWER = {"mnist": 20_000, "digit": 20_000}  # rows, for a race that takes less than an hour
-ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 PATIENCE = 10  # times ours: for a peer's run, if there is time
 LEAST = 0.2  # seconds: for a peer's run, whatever ours takes
 LONG, SHORT = 1.0, 0.3  # seconds: longer fits are not repeated; shorter ones, three times
@@ -166,6 +164,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if not ONE_THREAD.items() <= os.environ.items():  # libraries look when they are loaded
-        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | ONE_THREAD)
+    restart_single_threaded()
     main()

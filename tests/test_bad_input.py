@@ -120,7 +120,7 @@ def refusals():
         yield f"04-{kind}", match, {"y": lambda y, value=value: changed(y * 1.0, value)}
     for scale in (1e200, 1e307):
         for name in ("dense64", "csr64"):
-            yield f"05-{scale}-{name}", "scale the features", {"X": FORMS[name](X * scale)}
+            yield f"05-{scale}-{name}", "standardise the columns", {"X": FORMS[name](X * scale)}
     strings, wide = np.full((N, D), "1.5"), (X.astype(np.longdouble), X + 1j)
     texts = strings, strings.astype("S"), strings.astype("O"), strings.tolist()
     texts += pd.DataFrame(strings), np.full((N, D), "word", "O")

@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 from sklearn.model_selection import RepeatedKFold
+from sklearn.preprocessing import StandardScaler
 
 import zerogap as zg
 from problems import make_data
@@ -165,3 +166,24 @@ def test_the_picture_shows_both_uncertainties(capsys):
         assert axes.get_xscale() == "log"
         line = next(p for p in axes.patches if p.get_label() == "validation")
         np.testing.assert_allclose(line.get_data().values, [100 * s.error for s in found.steps])
+
+
+def test_a_transform_sees_the_training_rows_of_each_fold_only():
+    """The curve has the errors of optima whose folds are standardised one by one."""
+    X, y = make_data("logistic", n=100)
+    X = X * np.geomspace(1.0, 1e3, X.shape[1]) + 1e4
+    options = {"loss": "logistic", "tol": 1e-6, "random_state": 0}
+    found = path_cv(X, y, LOW, HIGH, transform=StandardScaler(), **options)
+    for lam in (LOW, HIGH):
+
+        def optimum(X, y, lam=lam):
+            scaler = StandardScaler().fit(X)
+            problem = zg.Problem(scaler.transform(X), y, "logistic", lam, fit_intercept=True)
+            exact = zg.solve(problem, zg.Auto(), tol=1e-9, random_state=0)
+            w = exact.w / scaler.scale_
+            return w, exact.b - scaler.mean_ @ w
+
+        error = fold_errors(X, y, "logistic", optimum).mean()
+        step = found.at(lam)
+        assert step.low - 1e-12 <= error <= step.high + 1e-12
+        assert step.high - step.low < 0.05

@@ -1,4 +1,4 @@
-"""Gaussian landmarks are their formula; crops of blood cells are centred on the nucleus."""
+"""Landmarks are their formula, scaling is scikit-learn's, crops have the nucleus in the middle."""
 
 import doctest
 import io
@@ -9,23 +9,38 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from zerogap import transforms
 from zerogap.transforms import (
+    ColumnScaler,
     GaussianLandmarks,
     bloodcells,
     crop_archive,
     crop_cells,
     landmarks,
     read_images,
+    scaling,
     stages,
 )
 
 
-@parametrize_with_checks([GaussianLandmarks()])
-def test_landmarks_follow_scikit_learn(estimator, check):
+@parametrize_with_checks([GaussianLandmarks(), ColumnScaler(), ColumnScaler("max-abs")])
+def test_transforms_follow_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_scaling_of_columns_is_that_of_scikit_learn():
+    X = np.random.default_rng(0).standard_normal((50, 3)) * [1.0, 100.0, 0.01] + 3.0
+    X[::4, 2] = 0.0
+    Z = ColumnScaler().fit_transform(X)
+    assert np.allclose(Z, StandardScaler().fit_transform(X), atol=1e-12)
+    S = ColumnScaler().fit_transform(sparse.csr_matrix(X)).toarray()
+    assert np.allclose(S - S.mean(axis=0), Z, atol=1e-12)  # the same, up to what b makes up for
+    assert np.array_equal(S[:, 2] == 0.0, X[:, 2] == 0.0)
+    with pytest.raises(ValueError, match="without an intercept"):
+        ColumnScaler(has_intercept=False).fit(sparse.csr_matrix(X))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -276,7 +291,7 @@ def test_without_opencv_the_extra_is_named(monkeypatch):
 
 def test_examples_in_docstrings():
     pytest.importorskip("cv2")
-    for module in (bloodcells, landmarks):
+    for module in (bloodcells, landmarks, scaling):
         assert doctest.testmod(module).failed == 0
     assert set(transforms.__all__) <= set(dir(transforms))
 

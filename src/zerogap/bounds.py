@@ -245,5 +245,5 @@ def _choose(name: str, value: str, *choices: str) -> None:
 
 def _ceil(x: float) -> int:
     if not x < 2**52:
-        raise ValueError("the bound exceeds 10^15 updates: increase lam or eps, or scale the rows")
+        raise ValueError("the bound exceeds 10^15 updates: increase lam or eps, or shrink radius")
     return math.ceil(x)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from zerogap.errors import ScaleError
 from zerogap.losses import Loss
 
 _LARGEST_TARGET = 1e140
@@ -110,7 +111,7 @@ def check_scale(norms: np.ndarray, lam: float, total: float) -> None:
     """Refuse rows so long, or a lam so small, that products would overflow."""
     i = int(np.argmax(norms))
     if not norms[i] < _LARGEST:
-        raise ValueError(f"|x|^2 overflows at row {i}: scale the features, for example to [-1, 1]")
+        raise ScaleError(f"|x|^2 overflows at row {i}: standardise the columns of X")
     if not norms[i] / lam < _LARGEST or not 1.0 / lam < _LARGEST:
         raise ValueError(
             f"lam={lam:g} is too small for rows with |x|^2 = {norms[i]:g}: it overflows "

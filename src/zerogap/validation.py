@@ -127,6 +127,6 @@ def warn_if_short(certificate: Certificate, tol: float) -> None:
         f"stopped ({certificate.stop_reason}) at a relative duality gap{which} of "
         f"{worst.relative_gap:.1e}, asked for {tol:.0e}: the objective {worst.primal:.6g} is at "
         f"most {worst.gap:.2g} above its optimum.  If that is not enough, raise max_epochs or lam, "
-        f"or scale the features"
+        f"or standardise the columns of X"
     )
     warnings.warn(message, ConvergenceWarning, stacklevel=4)

@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.preprocessing import StandardScaler
 
+import zerogap as zg
 from zerogap.readers import Column, DataError, Encoder
 
 RNG = np.random.default_rng(0)
@@ -44,13 +46,113 @@ def test_scaling_leaves_its_input_alone():
 
 def test_scaling_that_cannot_be_is_refused():
     with pytest.raises(ValueError, match="choose max-abs"):
-        Encoder(4).fit_scaling(sparse.csr_matrix(X), "standard")
-    with pytest.raises(ValueError, match="'standard' or 'max-abs', got 'robust'"):
+        Encoder(4).fit_scaling(sparse.csr_matrix(X), "standard", has_intercept=False)
+    with pytest.raises(ValueError, match="'none', 'standard' or 'max-abs', got 'robust'"):
         Encoder(4).fit_scaling(X, "robust")
-    with pytest.raises(DataError, match="is sparse"):
-        Encoder(4).fit_scaling(X, "standard").scaled(sparse.csr_matrix(X))
     with pytest.raises(DataError, match="has 3 features, the model has 4"):
         Encoder(4).scaled(X[:, :3])
+
+
+def test_r9_standard_scaling_fills_no_sparse_matrix():
+    """R9: standard scaling refused sparse data, though with an intercept no mean is needed."""
+    data = sparse.random(400, 30, 0.1, "csr", random_state=0)
+    encoder = Encoder(30).fit_scaling(data, "standard")
+    Z = encoder.scaled(data)
+    assert np.array_equal(Z.indices, data.indices)
+    assert np.array_equal(Z.indptr, data.indptr)
+    assert 1.0 / encoder.scale == pytest.approx(
+        StandardScaler(with_mean=False).fit(data).scale_, rel=1e-13
+    )
+    assert np.allclose(Z.toarray().std(axis=0), 1.0, rtol=1e-13)
+    dense = Encoder(30).fit_scaling(data.toarray(), "standard")
+    assert encoder.scale == pytest.approx(dense.scale, rel=1e-13)
+    assert (encoder.scaling, dense.scaling, Encoder(30).scaling) == ("standard", "standard", "none")
+    assert Encoder(30).fit_scaling(data, "max-abs").scaling == "max-abs"
+
+
+@pytest.mark.parametrize("matrix", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("offset", [0.0, 1.7e9, -1.7e9, 1e15])
+def test_r9_offsets_take_nothing_from_the_deviation(offset, matrix):
+    """R9: seconds since 1970, with a spread of 1, have the deviation of the same without 1970."""
+    steps = np.random.default_rng(1).integers(-3, 4, 1000).astype(float)
+    encoder = Encoder(1).fit_scaling(matrix((offset + steps)[:, None]), "standard")
+    assert 1.0 / encoder.scale[0] == pytest.approx(steps.std(), rel=1e-12)
+    Z = encoder.scaled(matrix((offset + steps)[:, None]))
+    Z = Z.toarray() if sparse.issparse(Z) else Z
+    mean = steps.mean() if encoder.shift[0] else 0.0  # a sparse column with zeros stays in place
+    assert Z[:, 0] == pytest.approx((steps - mean) / steps.std(), abs=1e-6 if offset < 1e10 else 1)
+
+
+def test_deviations_neither_overflow_nor_vanish():
+    values = np.random.default_rng(2).standard_normal((100, 1)) * [1e200, 1e-200, 1.0]
+    encoder = Encoder(3).fit_scaling(values, "standard")
+    assert encoder.scale * [1e200, 1e-200, 1.0] == pytest.approx([encoder.scale[2]] * 3, rel=1e-12)
+
+
+@pytest.mark.parametrize("matrix", [np.asarray, sparse.csr_matrix])
+def test_constant_columns_are_divided_by_1(matrix):
+    noise = np.where(np.arange(300) % 2, 0.1 + 0.2, 0.3)  # one number, but for rounding
+    data = matrix(np.column_stack([np.full(300, 0.1), noise, np.zeros(300), np.full(300, -1e9)]))
+    encoder = Encoder(4).fit_scaling(data, "standard")
+    assert encoder.scale.tolist() == [1.0] * 4
+    assert abs(encoder.scaled(data)).max() < 1e-15
+    short = matrix(np.full((10_000, 1), 0.1, dtype=np.float32))
+    assert Encoder(1).fit_scaling(short, "standard").scale == [1.0]
+
+
+def test_zeros_of_new_data_are_shifted_like_other_values():
+    """A column without zeros is centred; a new row may have a zero there, stored or not."""
+    rng = np.random.default_rng(3)
+    data = np.column_stack([5 + rng.random(50), rng.random(50) > 0.5, -9 - rng.random(50)])
+    encoder = Encoder(3).fit_scaling(sparse.csr_matrix(data), "standard")
+    assert [bool(shift) for shift in encoder.shift] == [True, False, True]
+    new = sparse.csr_matrix(np.array([[0, 1, -9.0], [5, 0, 0.0], [0, 0, 0.0], [6, 1, -8.0]]))
+    new.data[0] = 0.0  # an explicit zero
+    expected = (new.toarray() - encoder.shift) * encoder.scale
+    assert np.array_equal(encoder.scaled(new).toarray(), expected)
+    twice = sparse.csr_matrix(([2.0, 3.0, 1.0], [0, 0, 2], [0, 3]), (1, 3))  # 2 + 3 in one place
+    assert np.array_equal(
+        encoder.scaled(twice).toarray(), ([[5.0, 0.0, 1.0]] - encoder.shift) * encoder.scale
+    )
+
+
+def test_sparse_data_for_a_model_of_dense_data(monkeypatch):
+    encoder = Encoder(4).fit_scaling(X, "standard")
+    data = np.where(abs(X) > 2, X, 0.0)
+    assert np.array_equal(encoder.scaled(sparse.csr_matrix(data)).toarray(), encoder.scaled(data))
+    monkeypatch.setattr("zerogap.readers.encoder._MOST_FILLED", 10)
+    with pytest.raises(DataError, match="is sparse, but the model subtracts means"):
+        encoder.scaled(sparse.csr_matrix(data))
+
+
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
+def test_r9_scaled_sparse_and_dense_data_have_one_optimum(l1_ratio):
+    """R9: with an intercept the shift changes nothing but b."""
+    rng = np.random.default_rng(4)
+    dense = np.where(rng.random((200, 6)) < 0.3, rng.standard_normal((200, 6)), 0.0)
+    dense = np.column_stack([100 * dense, 1.7e9 + rng.standard_normal(200)])
+    y = np.sign(dense[:, 0] + dense[:, 1] - 20 + rng.standard_normal(200))
+    found = []
+    for data in (dense, sparse.csr_matrix(dense)):
+        encoder = Encoder(7).fit_scaling(data, "standard")
+        Z = encoder.scaled(data)
+        problem = zg.Problem(Z, y, "logistic", 1e-2, fit_intercept=True, l1_ratio=l1_ratio)
+        result = zg.solve(problem, zg.Auto(), tol=1e-12, max_epochs=10_000, random_state=0)
+        found.append((result.certificate.primal, result.w, Z @ result.w + result.b))
+    (primal, w, scores), (other_primal, other_w, other_scores) = found
+    assert primal == pytest.approx(other_primal, rel=1e-9)
+    assert w == pytest.approx(other_w, abs=1e-5)
+    assert scores == pytest.approx(other_scores, abs=1e-4)
+
+
+def test_a_description_without_sparse_shifts_is_read_as_ever():
+    """Files of earlier versions: shift and scale of standard scaling, scale alone of max-abs."""
+    old = Encoder.from_json(Encoder(2).to_json() | {"shift": [1.0, 0.0], "scale": [2.0, 0.5]})
+    assert old.scaling == "standard"
+    assert np.array_equal(old.scaled(np.array([[3.0, 4.0]])), [[4.0, 2.0]])
+    old = Encoder.from_json(Encoder(2).to_json() | {"scale": [2.0, 0.5]})
+    assert old.scaling == "max-abs"
+    assert np.array_equal(old.scaled(sparse.csr_matrix([[3.0, 0.0]])).toarray(), [[6.0, 0.0]])
 
 
 @pytest.mark.parametrize(

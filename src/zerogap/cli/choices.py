@@ -80,7 +80,20 @@ FormatOption = Annotated[
     Format | None,
     typer.Option(metavar="NAME", help=f"{', '.join(Format)}; not needed if name or content tell."),
 ]
+ScaleOption = Annotated[
+    Scale,
+    typer.Option(
+        help="Scale features: standard to standard deviation 1 and, if dense, mean 0 (sparse data "
+        "stay sparse, but need an intercept), max-abs to largest absolute value 1.  Learnt from "
+        "the training rows."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def or_scale(scale: str) -> str:
+    """Return the end of an advice: to scale, unless the features are scaled that way already."""
+    return "" if scale == Scale.STANDARD else f", or --scale {Scale.STANDARD}"
 
 
 def name_or_object(text: str, known: dict[str, Any]) -> Any:

@@ -5,8 +5,17 @@ from typing import Annotated, Any
 
 import typer
 
-from zerogap.cli.choices import DATA_HELP, FormatOption, JsonOption, Loss, TargetOption
-from zerogap.cli.inputs import Input, open_data
+from zerogap.cli.choices import (
+    DATA_HELP,
+    FormatOption,
+    JsonOption,
+    Loss,
+    Scale,
+    ScaleOption,
+    TargetOption,
+    or_scale,
+)
+from zerogap.cli.inputs import Input, open_with_test, scale_input
 from zerogap.cli.output import (
     NOT_REACHED,
     USAGE,
@@ -48,6 +57,7 @@ def register(app: Any) -> None:
             bool,
             typer.Option("--no-intercept", help="Fit no intercept, as with the simulated data."),
         ] = False,
+        scale: ScaleOption = Scale.NONE,
         solvers: Annotated[
             str | None,
             typer.Option(
@@ -95,7 +105,7 @@ def register(app: Any) -> None:
                 stop("compare", "name the data in the file of --config, not beside it", USAGE)
             _run_config(config, out, json)
             return
-        with failures("compare"):
+        with failures("compare", can_scale=True):
             _check_packages()
             if data is None and test is not None:
                 stop("compare", "--test needs DATA to train on", USAGE)
@@ -103,7 +113,10 @@ def register(app: Any) -> None:
                 given, no_intercept = _simulated(), True
                 lam = 1e-3 if lam is None else lam
             else:
-                given = _read(data, test, target, format)
+                given = open_with_test(data, test, target=target, format=format)
+                for text in given.notes:
+                    note("compare", text)
+            given = scale_input(given, str(scale), not no_intercept)
             problem, y_test = _problem(given, loss, lam, not no_intercept)
             try:
                 field = _field(problem, solvers)
@@ -121,7 +134,8 @@ def register(app: Any) -> None:
         if outcome.interrupted:
             stop("compare", "interrupted; kept are the runs so far", NOT_REACHED)
         if not any(line.reached for line in outcome.summary()):
-            stop("compare", f"no solver reached a gap of {tol:g}: raise --epochs", NOT_REACHED)
+            advice = f"raise --epochs{or_scale(scale)}"
+            stop("compare", f"no solver reached a gap of {tol:g}: {advice}", NOT_REACHED)
 
 
 def _run_config(config: Path, out: Path, json: bool) -> None:
@@ -155,21 +169,6 @@ def _simulated() -> Input:
 
     X, y, _ = make_simulated(random_state=10)
     return Input(X[:670], y[:670], X[670:], y[670:], name="simulated data")
-
-
-def _read(data: str, test: str | None, target: str | None, format: Any) -> Input:
-    from dataclasses import replace
-
-    from zerogap.readers import Encoder
-
-    given = open_data(data, target=target, format=format)
-    for text in given.notes:
-        note("compare", text)
-    if test is None:
-        return given
-    encoder = given.encoder or Encoder(given.X.shape[1])
-    tested = open_data(test, encoder=encoder, target=target, format=format)
-    return replace(given, X_test=tested.X, y_test=tested.y)
 
 
 def _problem(given: Input, loss: str | None, lam: float | None, intercept: bool) -> Any:

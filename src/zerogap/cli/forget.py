@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from zerogap.cli.choices import DATA_HELP, MODEL_HELP, FormatOption, JsonOption
+from zerogap.cli.choices import DATA_HELP, MODEL_HELP, FormatOption, JsonOption, Scale
 from zerogap.cli.inputs import open_for_model
 from zerogap.cli.output import (
     NOT_REACHED,
@@ -46,6 +46,15 @@ def register(app: Any) -> None:
             Path | None,
             typer.Option(metavar="MODEL", help="File to save to, in place of the old model."),
         ] = None,
+        scale: Annotated[
+            Scale | None,
+            typer.Option(
+                help="Scaling of the features, which has to be that of the training.  By default, "
+                "and always, what the model file holds is used: it is not learnt anew from the "
+                "rows that are left.",
+                show_default=False,
+            ),
+        ] = None,
         format: FormatOption = None,
         json: JsonOption = False,
     ) -> None:
@@ -61,6 +70,7 @@ def register(app: Any) -> None:
             check_output(out or model, data, str(rows))
             numbers = _read_numbers(rows)
             file, given = open_for_model(model, data, format=format)
+            _check_scale(scale, file.encoder, model)
             removal = _forget(file.model, numbers, (given.X, given.y))
             save(file.model, out or model, encoder=file.encoder, keep_dual=True)
         certificate, tol = removal.certificate, file.model.tol
@@ -71,6 +81,16 @@ def register(app: Any) -> None:
         if certificate.stop_reason != "converged":
             gap = f"a relative gap of {certificate.relative_gap:.2g}, asked for {tol:g}"
             stop("forget", f"stopped ({certificate.stop_reason}) at {gap}", NOT_REACHED)
+
+
+def _check_scale(scale: str | None, encoder: Any, model: Path) -> None:
+    """Refuse a scaling that is not that of the model."""
+    own = "none" if encoder is None else encoder.scaling
+    if scale is not None and scale != own:
+        raise ValueError(
+            f"{model} was trained with --scale {own}, which the rows left keep: leave --scale out, "
+            f"or train again with --scale {scale} without the rows"
+        )
 
 
 def _read_numbers(path: Path) -> list[int]:

@@ -1,6 +1,6 @@
 """What commands read: a file, standard input, or a data set known by name."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,36 @@ def open_data(text: str, *, encoder: Any = None, **options: Any) -> Input:
 
     data = read(text, encoder=encoder, **options)
     return Input(data.X, data.y, encoder=data.encoder, name=data.name, notes=data.notes)
+
+
+def open_with_test(data: str, test: str | None, **options: Any) -> Input:
+    """Read data for training, and data for test into the same features; nothing is scaled."""
+    from zerogap.readers import Encoder
+
+    given = open_data(data, **options)
+    encoder = given.encoder or Encoder(given.X.shape[1])
+    if test is None:
+        return replace(given, encoder=encoder)
+    tested = open_data(test, encoder=encoder, **options)
+    notes = given.notes + tested.notes
+    return replace(given, X_test=tested.X, y_test=tested.y, encoder=encoder, notes=notes)
+
+
+def scale_input(given: Input, kind: str, has_intercept: bool) -> Input:
+    """Scale data for training, and data for test in the same way."""
+    from zerogap.readers import Encoder
+
+    encoder = given.encoder or Encoder(given.X.shape[1])
+    encoder = encoder.fit_scaling(given.X, kind, has_intercept)
+    X_test = None if given.X_test is None else encoder.scaled(given.X_test)
+    return replace(given, X=encoder.scaled(given.X), X_test=X_test, encoder=encoder)
+
+
+def column_scaler(kind: str, has_intercept: bool) -> Any:
+    """Return what learns the same scaling from the training rows of each fold, or None."""
+    from zerogap.transforms import ColumnScaler
+
+    return None if kind == "none" else ColumnScaler(kind, has_intercept=has_intercept)
 
 
 def _data_set(name: str, encoder: Any) -> Input:

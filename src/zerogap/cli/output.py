@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import typer
 
 from zerogap.cuda.device import DeviceError
+from zerogap.errors import ScaleError
 
 FAILURE, USAGE, NOT_REACHED, INTERRUPTED = 1, 2, 3, 130  # exit codes
 
@@ -25,12 +26,17 @@ def note(command: str, message: str) -> None:
 
 
 @contextlib.contextmanager
-def failures(command: str) -> Iterator[None]:
-    """Turn Ctrl-C, and errors that a user can mend, into one line and an exit code."""
+def failures(command: str, can_scale: bool = False) -> Iterator[None]:
+    """Turn Ctrl-C, and errors that a user can mend, into one line and an exit code.
+
+    With `can_scale`, errors that scaled features would not have end in the command's option.
+    """
     try:
         yield
     except BrokenPipeError:  # the reader, such as head, has seen enough: typer leaves quietly
         raise
+    except ScaleError as error:
+        stop(command, one_line(error) + (" (--scale standard)" if can_scale else ""), FAILURE)
     except (OSError, ValueError, MemoryError, ModuleNotFoundError, DeviceError) as error:
         stop(command, one_line(error), FAILURE)
     except KeyboardInterrupt:

@@ -10,11 +10,14 @@ from zerogap.cli.choices import (
     FormatOption,
     JsonOption,
     Loss,
+    Scale,
+    ScaleOption,
     Solver,
     TargetOption,
     name_or_object,
+    or_scale,
 )
-from zerogap.cli.inputs import Input, open_data
+from zerogap.cli.inputs import Input, column_scaler, open_data
 from zerogap.cli.output import (
     NOT_REACHED,
     USAGE,
@@ -54,6 +57,7 @@ def register(app: Any) -> None:
         no_intercept: Annotated[
             bool, typer.Option("--no-intercept", help="Fit no intercept.")
         ] = False,
+        scale: ScaleOption = Scale.NONE,
         folds: Annotated[int, typer.Option(help="Folds of the validation.", min=2)] = 5,
         solver: Annotated[
             str, typer.Option(metavar="NAME", help=f"{', '.join(Solver)}, with or without options.")
@@ -93,19 +97,20 @@ def register(app: Any) -> None:
         options |= {
             "l1_ratio": l1_ratio,
             "fit_intercept": not no_intercept,
+            "transform": column_scaler(str(scale), not no_intercept),
             "folds": folds,
             "tol": tol,
             "max_epochs": max_epochs,
             "n_jobs": jobs,
             "random_state": seed,
         }
-        with failures("path"):
+        with failures("path", can_scale=True):
             if out is not None:
                 check_output(out, data)
             read = open_data(data, target=target, format=format)
             for text in read.notes:
                 note("path", text)
-            curve = _validate(read, lam_min, lam_max, options)
+            curve = _validate(read, lam_min, lam_max, options, or_scale(scale))
             if out is not None:
                 from zerogap.sweeps import draw_curve
 
@@ -116,7 +121,10 @@ def register(app: Any) -> None:
             _show(curve, read)
 
 
-def _validate(read: Input, lam_min: float, lam_max: float | None, options: dict[str, Any]) -> Any:
+def _validate(
+    read: Input, lam_min: float, lam_max: float | None, options: dict[str, Any], advice: str
+) -> Any:
+    """Return the curve; where a solve falls short, stop with advice that ends in this."""
     import sys
 
     from zerogap.paths import PathError
@@ -128,7 +136,8 @@ def _validate(read: Input, lam_min: float, lam_max: float | None, options: dict[
             read.X, read.y, lam_min, lam_max, groups=read.groups, verbose=verbose, **options
         )
     except PathError as error:
-        stop("path", str(error), NOT_REACHED)
+        raising = "raise --max-epochs, --lam-min or --tol"
+        stop("path", f"{error.found}: {raising}{advice}", NOT_REACHED)
 
 
 def _report(curve: Any, read: Input) -> dict[str, Any]:

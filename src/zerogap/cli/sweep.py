@@ -11,11 +11,13 @@ from zerogap.cli.choices import (
     JsonOption,
     Loss,
     Scale,
+    ScaleOption,
     Solver,
     TargetOption,
     name_or_object,
+    or_scale,
 )
-from zerogap.cli.inputs import Input, open_data
+from zerogap.cli.inputs import Input, column_scaler, open_data
 from zerogap.cli.output import (
     NOT_REACHED,
     USAGE,
@@ -47,7 +49,10 @@ def register(app: Any) -> None:
         ] = None,
         h: Annotated[
             str | None,
-            _grid_option("Bandwidth of gaussian features exp(-|x - c|^2 / h^2) to random rows c."),
+            _grid_option(
+                "Bandwidth of gaussian features exp(-|x - c|^2 / h^2) to random rows c; "
+                "features are scaled before and after."
+            ),
         ] = None,
         step: Annotated[str | None, _grid_option("Step of sgd or gd.")] = None,
         theta: Annotated[str | None, _grid_option("Parameter theta of asdca.")] = None,
@@ -70,13 +75,7 @@ def register(app: Any) -> None:
                 help=f"{', '.join(Solver)}; with options as in sgd:schedule=constant.",
             ),
         ] = "auto",
-        scale: Annotated[
-            Scale,
-            typer.Option(
-                help="Scale features, before and after --h: mean 0 and variance 1, or largest "
-                "value 1."
-            ),
-        ] = Scale.NONE,
+        scale: ScaleOption = Scale.NONE,
         no_intercept: Annotated[
             bool, typer.Option("--no-intercept", help="Fit no intercept.")
         ] = False,
@@ -137,14 +136,14 @@ def register(app: Any) -> None:
             "max_epochs": max_epochs,
             "random_state": seed,
         }
-        with failures("sweep"):
+        with failures("sweep", can_scale=True):
             for path in (out, csv):
                 if path is not None:
                     check_output(path, data)
             read = open_data(data, target=target, format=format)
             for text in read.notes:
                 note("sweep", text)
-            transform = _transform(str(scale), share if h else None, seed, read.X)
+            transform = _transform(str(scale), not no_intercept, share if h else None, seed)
             outcome = _sweep(read, grid, transform, options)
             if out is not None:
                 _draw(outcome, f"{Path(read.name).name}, {loss}", out)
@@ -154,7 +153,7 @@ def register(app: Any) -> None:
             typer.echo(as_json(_report(outcome, read)))
         else:
             _show(outcome, read)
-        _leave(outcome, tol)
+        _leave(outcome, tol, or_scale(scale))
 
 
 def parse_grid(name: str, text: str) -> list[float] | list[int]:
@@ -194,22 +193,15 @@ def _model(loss: str, solver: str) -> dict[str, Any]:
     }
 
 
-def _transform(scale: str, share: float | None, seed: int, X: Any) -> Any:
+def _transform(scale: str, has_intercept: bool, share: float | None, seed: int) -> Any:
     """Return what happens to the rows of each fold before the fit."""
-    from scipy.sparse import issparse
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
     from zerogap.transforms import GaussianLandmarks
 
-    def scaler(sparse: bool) -> list[Any]:
-        if scale == "none":
-            return []
-        return [MaxAbsScaler() if scale == "max-abs" else StandardScaler(with_mean=not sparse)]
-
-    steps = scaler(issparse(X))
-    if share is not None:
-        steps += [GaussianLandmarks(share, random_state=seed), *scaler(False)]
+    scaler = column_scaler(scale, has_intercept)
+    landmarks = [] if share is None else [GaussianLandmarks(share, random_state=seed), scaler]
+    steps = [step for step in (scaler, *landmarks) if step is not None]
     return make_pipeline(*steps) if steps else None
 
 
@@ -302,7 +294,7 @@ def _error(value: float, percent: bool) -> str:
     return f"{100 * value:.2f} %" if percent else f"{value:.4g}"
 
 
-def _leave(outcome: Any, tol: float) -> None:
+def _leave(outcome: Any, tol: float, advice: str) -> None:
     if outcome.interrupted:
         kept = f"{outcome.folds} of {outcome.asked_folds} folds, {len(outcome.cells)} settings"
         stop("sweep", f"interrupted; kept are {kept}", NOT_REACHED)
@@ -310,6 +302,6 @@ def _leave(outcome: Any, tol: float) -> None:
         stop(
             "sweep",
             f"{outcome.short} fits stopped before the gap of {tol:g}: raise --max-epochs or "
-            f"the smallest --lam, or --scale the features",
+            f"the smallest --lam{advice}",
             NOT_REACHED,
         )

@@ -14,11 +14,13 @@ from zerogap.cli.choices import (
     JsonOption,
     Loss,
     Scale,
+    ScaleOption,
     Solver,
     TargetOption,
     name_or_object,
+    or_scale,
 )
-from zerogap.cli.inputs import Input, open_data
+from zerogap.cli.inputs import Input, open_data, open_with_test, scale_input
 from zerogap.cli.output import (
     NOT_REACHED,
     USAGE,
@@ -67,10 +69,7 @@ def register(app: Any) -> None:
         class_weight: Annotated[
             ClassWeight | None, typer.Option(help="Let all classes count the same.")
         ] = None,
-        scale: Annotated[
-            Scale,
-            typer.Option(help="Scale features: mean 0 and variance 1, or largest value 1."),
-        ] = Scale.NONE,
+        scale: ScaleOption = Scale.NONE,
         solver: Annotated[
             str,
             typer.Option(
@@ -134,7 +133,7 @@ def register(app: Any) -> None:
             "random_state": seed,
             "checkpoint": checkpoint and str(checkpoint),
         }
-        with failures("train"):
+        with failures("train", can_scale=not is_store(data)):
             if out is not None:
                 check_output(out, data, test)
             if checkpoint is not None:
@@ -148,7 +147,10 @@ def register(app: Any) -> None:
                 given = _open(data, test, max_memory, scale, **options)
             else:
                 refuse_memory(max_memory, data)
-                given = _read(data, test, str(scale), **options)
+                given = open_with_test(data, test, **options)
+                for text in given.notes:
+                    note("train", text)
+                given = scale_input(given, str(scale), not no_intercept)
                 _check_targets(given, model)
             _fit(model, given, tol)
             if out is not None:
@@ -159,7 +161,8 @@ def register(app: Any) -> None:
         else:
             _show(report, model, tol)
         if not report["converged"]:
-            stop("train", _shortfall(model.certificate_, tol, out), NOT_REACHED)
+            advice = "" if is_store(data) else or_scale(scale)
+            stop("train", _shortfall(model.certificate_, tol, out, advice), NOT_REACHED)
 
 
 def _make_model(loss: str, solver: str, class_weight: str | None, settings: dict[str, Any]) -> Any:
@@ -177,26 +180,6 @@ def _make_model(loss: str, solver: str, class_weight: str | None, settings: dict
     if class_weight is not None:
         raise ValueError(f"--class-weight is for classes, and --loss {loss} for numbers")
     return LinearRegressor(phi, solver=method, **settings)
-
-
-def _read(data: str, test: str | None, scale: str, **options: Any) -> Input:
-    """Read the data for training and test, and scale them the same way."""
-    from zerogap.readers import Encoder
-
-    given = open_data(data, **options)
-    encoder = given.encoder or Encoder(given.X.shape[1])
-    if scale != "none":
-        encoder = encoder.fit_scaling(given.X, scale)
-    X_test, y_test, notes = given.X_test, given.y_test, given.notes
-    if test is not None:
-        tested = open_data(test, encoder=encoder, **options)
-        X_test, y_test, notes = tested.X, tested.y, notes + tested.notes
-    elif X_test is not None:
-        X_test = encoder.scaled(X_test)
-    for text in notes:
-        note("train", text)
-    X = encoder.scaled(given.X)
-    return replace(given, X=X, X_test=X_test, y_test=y_test, encoder=encoder)
 
 
 def _open(data: str, test: str | None, max_memory: str | None, scale: Any, **options: Any) -> Input:
@@ -313,13 +296,13 @@ def _show(report: dict[str, Any], model: Any, tol: float) -> None:
     )
 
 
-def _shortfall(certificate: Any, tol: float, out: Path | None) -> str:
+def _shortfall(certificate: Any, tol: float, out: Path | None, advice: str) -> str:
     """Say why a run ended early, how far it came, and what to do."""
     gap = f"a relative gap of {certificate.relative_gap:.2g}, asked for {tol:g}"
     if certificate.stop_reason == "interrupted":
-        where = f"is in {out}" if out else "is not saved, for want of --out"
+        where = f"is in {out}" if out else "is not saved: give --out"
         return f"interrupted at {gap}; the best certified model so far {where}"
     return (
         f"stopped ({certificate.stop_reason}) at {gap}: "
-        f"raise --max-epochs, --max-seconds or --lam, or --scale the features"
+        f"raise --max-epochs, --max-seconds or --lam{advice}"
     )

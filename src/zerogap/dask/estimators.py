@@ -117,7 +117,7 @@ class _Distributed(BaseEstimator):
             warnings.warn(
                 f"stopped ({certificate.stop_reason}) at a relative duality gap of "
                 f"{certificate.relative_gap:.1e}, asked for {self.tol:.0e}: raise "
-                f"{certificate.stop_reason} or lam, or scale the features",
+                f"{certificate.stop_reason} or lam, or standardise the columns of X",
                 ConvergenceWarning,
                 stacklevel=3,
             )

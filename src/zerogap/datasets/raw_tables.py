@@ -16,6 +16,9 @@ LARGEST = 1e15
 
 FEWEST_ROWS, MOST_ROWS = 20, 5000
 MOST_COLUMNS = 60
+MOST_KINDS = 8
+"""Of columns in one table: with all of them in every table, all tables would be alike."""
+
 SHARE_SPARSE, SHARE_FLOAT32, SHARE_INTEGER = 0.15, 0.1, 0.1
 SHARE_DUPLICATED_ROWS = 0.2
 SHARE_UNRELATED = 0.15
@@ -95,11 +98,12 @@ def _number_of_columns(rng: Rng) -> int:
 
 
 def _draw_columns(rng: Rng, n: int, d: int) -> tuple[np.ndarray, list[str]]:
-    """Return d columns and their names; each kind may use the columns before it."""
+    """Return d columns of a few kinds and their names; they may depend on the columns before."""
     X = np.empty((n, d))
     columns: list[str] = []
+    kinds = rng.choice(list(COLUMN_KINDS), rng.integers(1, MOST_KINDS + 1), replace=False)
     while len(columns) < d:
-        kind = str(rng.choice(list(COLUMN_KINDS)))
+        kind = str(rng.choice(kinds))
         start = len(columns)
         drawn = COLUMN_KINDS[kind](rng, X[:, :start]).reshape(n, -1)[:, : d - start]
         X[:, start : start + drawn.shape[1]] = _in_range(drawn)

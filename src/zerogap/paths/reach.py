@@ -36,7 +36,17 @@ _CLOSE = 0.01  # how exactly the end of an interval is found, as a share of its 
 
 
 class PathError(RuntimeError):
-    """A path would have a hole: a solve ended before the gap that its neighbours need."""
+    """A path would have a hole: a solve ended before the gap that its neighbours need.
+
+    Attributes
+    ----------
+    found : str
+        What happened, without the advice that the message ends in.
+    """
+
+    def __init__(self, found: str, advice: str = "") -> None:
+        super().__init__(f"{found}: {advice}" if advice else found)
+        self.found = found
 
 
 class Reach:
@@ -143,8 +153,8 @@ def cover(
         if result.stop_reason != "converged":
             raise PathError(
                 f"a solve at lam={lam:.3g} stopped ({result.stop_reason}) at a relative gap of "
-                f"{result.certificate.relative_gap:.1e}, where {_SHARE * tol:.1e} is needed: raise "
-                f"max_epochs, lam_min or tol, or scale the features"
+                f"{result.certificate.relative_gap:.1e}, where {_SHARE * tol:.1e} is needed",
+                "raise max_epochs, lam_min or tol, or standardise the columns of X",
             )
         return Reach(at, result, tol, problem.lam, lam_max)
 

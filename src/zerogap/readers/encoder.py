@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.readers import columns
+from zerogap.readers import columns, scaling
 from zerogap.readers.files import DataError
 
 _MOST_FEATURES = 2**31 - 1
+_MOST_FILLED = 1 << 25  # zeros of new, sparse data that a shift may fill: 400 MB
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Encoder:
     text_target : bool
         Whether that column is text, even where it looks like numbers.
     shift, scale : arrays of n_features, optional
-        A feature x becomes (x - shift) * scale.
+        A feature x becomes (x - shift) * scale.  Shifts, all zero where nothing was to be shifted,
+        come from standard scaling; there are none in max-abs scaling.
 
     Examples
     --------
@@ -150,31 +152,54 @@ class Encoder:
         X.eliminate_zeros()
         return X
 
-    def fit_scaling(self, X: Any, kind: str) -> Encoder:
+    @property
+    def scaling(self) -> str:
+        """How features are scaled: "none", "standard" or "max-abs"."""
+        if self.scale is None:
+            return "none"
+        return "max-abs" if self.shift is None else "standard"
+
+    def fit_scaling(self, X: Any, kind: str, has_intercept: bool = True) -> Encoder:
         """Return this encoder with the scaling learnt from unscaled training features.
 
         Parameters
         ----------
         X : array or CSR matrix
-        kind : {"standard", "max-abs"}
-            Mean 0 and standard deviation 1, for dense features; or largest absolute value 1,
-            which leaves zeros zero.  Constant features keep their scale.
+        kind : {"none", "standard", "max-abs"}
+            "standard" divides by the standard deviation.  Dense features are also shifted to mean
+            0; sparse ones only where that fills nothing, in columns without zeros.  With an
+            intercept the shift changes nothing else in the optimum, so both are the same model.
+            "max-abs" divides by the largest absolute value, which leaves zeros zero.  Constant
+            features keep their scale.
+        has_intercept : bool
+            Whether the model has an intercept that is not regularised.  Without one, "standard"
+            has to shift all features and refuses sparse matrices.
+
+        Returns
+        -------
+        Encoder
         """
+        if kind == "none":
+            return replace(self, shift=None, scale=None)
+        if kind not in ("standard", "max-abs"):
+            raise ValueError(f"scaling must be 'none', 'standard' or 'max-abs', got {kind!r}")
         from scipy import sparse
 
-        if kind == "standard":
-            if sparse.issparse(X):
-                raise ValueError(
-                    "standard scaling would fill a sparse matrix: choose max-abs, which keeps zeros"
-                )
-            shift, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
-        elif kind == "max-abs":
-            shift, spread = None, abs(X).max(axis=0)
-            spread = spread.toarray().ravel() if sparse.issparse(spread) else spread
+        is_sparse = sparse.issparse(X)
+        if kind == "max-abs":
+            low, high = scaling.ends(X)
+            shift, spread = None, np.maximum(abs(low), abs(high))
+        elif is_sparse and not has_intercept:
+            raise ValueError(
+                "without an intercept, standard scaling has to subtract means, which would fill a "
+                "sparse matrix: choose max-abs (--scale max-abs), or fit an intercept"
+            )
         else:
-            raise ValueError(f"scaling must be 'standard' or 'max-abs', got {kind!r}")
+            found = scaling.describe(_canonical(X) if is_sparse else X)
+            shift, spread = found.mean, found.deviation
+            shift = np.where(found.without_zero, shift, 0.0) if is_sparse else shift
         with np.errstate(divide="ignore", over="ignore"):
-            scale = 1.0 / np.asarray(spread, dtype=np.float64)  # as a model file keeps it
+            scale = 1.0 / spread  # as a model file keeps it
         usable = np.isfinite(scale) & (scale > 0)
         return replace(self, shift=shift, scale=np.where(usable, scale, 1.0))
 
@@ -188,9 +213,9 @@ class Encoder:
 
         if not sparse.issparse(X):
             return (X if self.shift is None else X - self.shift) * self.scale
-        if self.shift is not None:
-            raise DataError("is sparse, but the model was trained on dense, shifted features")
-        return sparse.csr_matrix((X.data * self.scale[X.indices], X.indices, X.indptr), X.shape)
+        if self.shift is None or not self.shift.any():
+            return sparse.csr_matrix((X.data * self.scale[X.indices], X.indices, X.indptr), X.shape)
+        return _shifted(_canonical(X), self.shift, self.scale)
 
     def to_json(self) -> dict[str, Any]:
         """Return the encoder as plain lists, numbers and strings."""
@@ -224,6 +249,41 @@ class Encoder:
         _check(scale is None or bool((scale > 0).all()), "scale is not positive")
         _check(shift is None or scale is not None, "shift without scale")
         return cls(n, learnt, target, text_target, shift, scale)
+
+
+def _canonical(X: Any) -> Any:
+    """Return a CSR matrix whose entries are sorted and each stored once."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def _shifted(X: Any, shift: np.ndarray, scale: np.ndarray) -> Any:
+    """Return (x - shift) * scale of a CSR matrix; zeros of shifted columns become entries."""
+    from scipy import sparse
+
+    n, j = X.shape[0], X.indices
+    Z = sparse.csr_matrix(((X.data - shift[j]) * scale[j], j, X.indptr), X.shape)
+    stored = np.bincount(j, minlength=len(shift))
+    short = np.flatnonzero((shift != 0) & (stored < n))
+    if not len(short):
+        return Z
+    filled = int((n - stored[short]).sum())
+    if filled > _MOST_FILLED:
+        raise DataError(
+            f"is sparse, but the model subtracts means that would fill {filled:,} zeros: give "
+            f"fewer rows at a time, or dense ones"
+        )
+    place = np.full(len(shift), -1)
+    place[short] = np.arange(len(short))
+    inside = place[j] >= 0
+    absent = np.ones((n, len(short)), dtype=bool)
+    absent[np.repeat(np.arange(n), np.diff(X.indptr))[inside], place[j[inside]]] = False
+    row, k = np.nonzero(absent)
+    column = short[k]
+    return Z + sparse.csr_matrix((-shift[column] * scale[column], (row, column)), X.shape)
 
 
 def _listed(noun: str, names: list[str]) -> str:

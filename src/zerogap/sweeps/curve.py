@@ -20,6 +20,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 from joblib import effective_n_jobs
+from scipy import sparse
+from sklearn.base import clone
 
 from zerogap.certified import score_bounds
 from zerogap.checks import as_seed
@@ -30,7 +32,7 @@ from zerogap.problem import Problem, Proof
 from zerogap.regions import Evidence, Region
 from zerogap.rows import Rows, as_rows
 from zerogap.solvers import as_solver, solve
-from zerogap.sweeps.run import losses, split
+from zerogap.sweeps.run import losses, split, transformed
 
 
 class Step(NamedTuple):
@@ -100,6 +102,7 @@ def path_cv(
     loss: str | Loss = "hinge",
     l1_ratio: float = 0.0,
     fit_intercept: bool = True,
+    transform: Any = None,
     folds: Any = 5,
     groups: Any = None,
     solver: Any = "auto",
@@ -119,6 +122,9 @@ def path_cv(
     ----------
     X, y, lam_min, lam_max, loss, l1_ratio, fit_intercept
         As in `path`.
+    transform : transformer, optional
+        Fitted on the training rows of each fold, such as ``StandardScaler()``.  Where no lam_max
+        is given, it is that of all rows, transformed.
     folds : int or splitter
         Number of folds, or a splitter of scikit-learn such as ``RepeatedKFold()``.
     groups : array of shape (n_samples,), optional
@@ -131,6 +137,16 @@ def path_cv(
         Seed of splits and fits.
     verbose : int
         Whether to show progress.
+
+    Returns
+    -------
+    Curve
+        The error as a step function of lambda.
+
+    Raises
+    ------
+    PathError
+        A solve of some fold ended before the gap that its neighbours need.
 
     Examples
     --------
@@ -147,20 +163,28 @@ def path_cv(
         raise ValueError(f"{loss} is a loss of many classes: choose one for two, or a regression")
     regression = loss.task == "regression"
     make = functools.partial(Problem, loss=loss, fit_intercept=fit_intercept, l1_ratio=l1_ratio)
-    given = functools.partial(make, as_rows(X), y if regression else two_classes(y))
+    features = X if transform is None else clone(transform).fit_transform(X)
+    given = functools.partial(make, as_rows(features), y if regression else two_classes(y))
     whole, last = check_interval(given, lam_min, lam_max, tol)
-    rows, y = whole.rows, whole.y
+    y = whole.y
     parts = split(y, groups, folds, None, regression, seed)
     line, stop = CoverLine(len(parts)) if verbose else None, threading.Event()
     run = functools.partial(
         solve, solver=as_solver(solver), max_epochs=max_epochs, random_state=seed, interrupt=stop
     )
 
+    rows_of: Callable[[np.ndarray], Any]
+    if transform is None:
+        rows_of = whole.rows.take
+    else:
+        rows_of = (X.tocsr() if sparse.issparse(X) else np.asarray(X)).__getitem__
+
     def validate(k: int) -> _Fold:
         train, test = parts[k]
         report = None if line is None else functools.partial(line.advance, path=k)
-        problem = make(rows.take(train), y[train], lam=lam_min)
-        return _validate(problem, rows.take(test), y[test], last, tol, run, report)
+        seen, unseen = map(as_rows, transformed(transform, {}, rows_of(train), rows_of(test)))
+        problem = make(seen, y[train], lam=lam_min)
+        return _validate(problem, unseen, y[test], last, tol, run, report)
 
     with ThreadPoolExecutor(min(effective_n_jobs(n_jobs), len(parts))) as pool:
         try:

@@ -201,7 +201,7 @@ def _fits(
         for setting in order:
             new_rows = last is None or setting.transform != last.transform
             if new_rows:
-                Z, Z_test = _transformed(transform, setting, X[train], X[test])
+                Z, Z_test = transformed(transform, setting.transform, X[train], X[test])
             if last is None or new_rows or setting.model != last.model or not warm_start:
                 fitted = clone(model).set_params(warm_start=warm_start, **setting.model)
             fitted.set_params(**setting.lam).fit(Z, y_train)
@@ -217,10 +217,13 @@ def _fits(
             last = setting
 
 
-def _transformed(transform: Any, setting: Setting, train: Any, test: Any) -> tuple[Any, Any]:
+def transformed(
+    transform: Any, parameters: Mapping[str, Any], train: Any, test: Any
+) -> tuple[Any, Any]:
+    """Return training and validation rows after a transform that has seen the former only."""
     if transform is None:
         return train, test
-    fitted = clone(transform).set_params(**setting.transform)
+    fitted = clone(transform).set_params(**parameters)
     return fitted.fit_transform(train), fitted.transform(test)
 
 

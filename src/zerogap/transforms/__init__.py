@@ -1,4 +1,4 @@
-"""Transforms that scikit-learn lacks: gaussian landmark features, and crops of blood cells."""
+"""Transforms that scikit-learn lacks: landmark features, sparse scaling, crops of blood cells."""
 
 from zerogap.transforms.bloodcells import (
     Crops,
@@ -9,8 +9,10 @@ from zerogap.transforms.bloodcells import (
     stages,
 )
 from zerogap.transforms.landmarks import GaussianLandmarks
+from zerogap.transforms.scaling import ColumnScaler
 
 __all__ = [
+    "ColumnScaler",
     "Crops",
     "GaussianLandmarks",
     "Stages",
