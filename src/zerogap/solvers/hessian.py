@@ -79,10 +79,20 @@ def check_memory(solver: Solver, problem: Problem) -> None:
 
 
 class Hessian:
-    """lam + sum_i h_i x_i x_i' over the rows with h_i > 0, and a last row for the intercept."""
+    """ridge + sum_i h_i x_i x_i' over the rows with h_i > 0, and a last row for the intercept.
 
-    def __init__(self, problem: Problem, h: np.ndarray, damping: float = 1e-9) -> None:
+    The ridge is that of the penalty, or another number, or one for each feature.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        h: np.ndarray,
+        damping: float = 1e-9,
+        ridge: float | np.ndarray | None = None,
+    ) -> None:
         self.problem, self.intercept = problem, problem.fit_intercept
+        self.ridge = problem.strength if ridge is None else ridge
         self.rows, self.h = problem.rows, h
         if np.count_nonzero(h) <= 0.7 * len(h):
             active = np.flatnonzero(h)
@@ -132,7 +142,7 @@ class Hessian:
         d = self.problem.shape[1]
         offset = float(v[d]) if self.intercept else 0.0
         out, total = self.rows.weighted_product(self.h, v[:d], offset)
-        out += self.problem.strength * v[:d]
+        out += self.ridge * v[:d]
         return np.append(out, total + self.least * offset) if self.intercept else out
 
     def _conjugate_gradients(
@@ -176,7 +186,7 @@ class Hessian:
         if self.intercept and len(h):
             matrix[d, :d] = matrix[:d, d] = rows.transposed_product(h[:, None])[0]
         diagonal = xp.diagonal(matrix).copy()
-        diagonal[:d] += self.problem.strength
+        diagonal[:d] += self.ridge
         if self.intercept:
             diagonal[d] = h.sum() + self.least
         scale = 1.0 / np.sqrt(diagonal)
@@ -192,7 +202,7 @@ class Hessian:
         return (lambda v: v / diagonal), False
 
     def _diagonal(self) -> Callable[[np.ndarray], np.ndarray]:
-        diagonal = self.rows.square_sums(self.h) + self.problem.strength
+        diagonal = self.rows.square_sums(self.h) + self.ridge
         if self.intercept:
             diagonal = np.append(diagonal, self.h.sum() + self.least)
         return lambda v: v / diagonal

@@ -1,4 +1,4 @@
-"""An interior point method for losses made of straight lines.
+"""An interior point method for losses made of straight lines, and for the multiclass hinge.
 
 Such a loss is a line and some hinges.  Between its bounds and kinks phi*(-a) is made of segments,
 of length l_k and slope c_k, and a dual variable is the sum of how far each of them is covered:
@@ -13,151 +13,66 @@ So the optimum satisfies, for all rows i and segments k, with room s = l - t lef
 
 and the method follows the points with t r = s v = mu instead to mu = 0.
 
+With an elastic net, lam r |w_j| is one more row, e_j, of the absolute loss with the target zero;
+what is left of lam is lam (1 - r).  The multiclass hinge has votes instead of segments, see
+`interior_parts.Votes`.
+
 References: S. Mehrotra, "On the implementation of a primal-dual interior point method", SIAM
 Journal on Optimization 2, 1992; M. C. Ferris and T. S. Munson, "Interior-point methods for massive
-support vector machines", SIAM Journal on Optimization 13, 2002.
+support vector machines", SIAM Journal on Optimization 13, 2002; K. Crammer and Y. Singer, "On the
+algorithmic implementation of multiclass kernel-based vector machines", Journal of Machine Learning
+Research 2, 2001.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from zerogap._jit import rowwise
-from zerogap.losses import Loss
-from zerogap.problem import Problem
+from zerogap.multiclass_losses import MulticlassHinge
 from zerogap.solvers.hessian import DIRECT, Hessian, check_memory
+from zerogap.solvers.interior_parts import Lines, Votes, count_segments
+from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
 from zerogap.solvers.protocol import Answer, Solver, State
-from zerogap.solvers.sgd import check_l2
 
 _EMPTY = np.empty(0)
-_LEAST = 1e-20  # of the first mu: all that rounding leaves of a gap is larger
-
-
-@rowwise(sums=0)
-def _fill_segments(loss, y, low, length, slope, start, stop):
-    """Set where the dual variables begin, and the lengths and slopes of their segments."""
-    last = length.shape[1] - 1
-    for i in range(start, stop):
-        low[i], high = loss.domain(y[i])
-        begin = low[i]
-        for k in range(last + 1):
-            end = high if k == last else 0.0
-            length[i, k] = end - begin
-            slope[i, k] = (loss.conjugate(end, y[i]) - loss.conjugate(begin, y[i])) / (end - begin)
-            begin = end
-
-
-@rowwise(sums=1)
-def _weigh(share, t, s, r, v, theta, h, start, stop):
-    """Set how dual variables answer to scores, theta = 1 / (r / t + v / s), and the Hessian's h.
-
-    Returns the weighted sum of t r and s v.
-    """
-    total = 0.0
-    for i in range(start, stop):
-        bend, product = 0.0, 0.0
-        for k in range(t.shape[1]):
-            theta[i, k] = 1.0 / (r[i, k] / t[i, k] + v[i, k] / s[i, k])
-            bend += theta[i, k]
-            product += t[i, k] * r[i, k] + s[i, k] * v[i, k]
-        h[i] = share[i] * bend
-        total += share[i] * product
-    return total
-
-
-@rowwise(sums=0)
-def _aim(low, t, s, r, v, dt, dr, dv, goal, theta, q, ahead, start, stop):
-    """Set the dual variables that lead to t r = s v = goal if the scores stay.
-
-    Products of an earlier direction's parts bend the way.
-    """
-    for i in range(start, stop):
-        a = low[i]
-        for k in range(t.shape[1]):
-            change = (goal - dt[i, k] * dr[i, k]) / t[i, k] - r[i, k]
-            q[i, k] = change - ((goal + dt[i, k] * dv[i, k]) / s[i, k] - v[i, k])
-            a += t[i, k] + theta[i, k] * q[i, k]
-        ahead[i] = a
-
-
-@rowwise(sums=0)
-def _turn(share, t, s, r, v, goal, theta, q, dz, dt, dr, dv, pace, start, stop):
-    """Set the direction for scores that change by dz, and how soon a row would be at the boundary.
-
-    Rows without weight stay where they are.
-    """
-    for i in range(start, stop):
-        fastest = 0.0
-        for k in range(t.shape[1]):
-            first, second, third = 0.0, 0.0, 0.0
-            if share[i] > 0.0:
-                tr = goal - t[i, k] * r[i, k] - dt[i, k] * dr[i, k]
-                sv = goal - s[i, k] * v[i, k] + dt[i, k] * dv[i, k]
-                first = theta[i, k] * (q[i, k] - dz[i])
-                second = (tr - r[i, k] * first) / t[i, k]
-                third = (sv + v[i, k] * first) / s[i, k]
-                fastest = max(fastest, -first / t[i, k], first / s[i, k])
-                fastest = max(fastest, -second / r[i, k], -third / v[i, k])
-            dt[i, k], dr[i, k], dv[i, k] = first, second, third
-        pace[i] = fastest
-
-
-@rowwise(sums=1)
-def _reach(share, t, s, r, v, dt, dr, dv, step, start, stop):
-    """The weighted sum of t r and s v after a step"""
-    total = 0.0
-    for i in range(start, stop):
-        for k in range(t.shape[1]):
-            up = (t[i, k] + step * dt[i, k]) * (r[i, k] + step * dr[i, k])
-            down = (s[i, k] - step * dt[i, k]) * (v[i, k] + step * dv[i, k])
-            total += share[i] * (up + down)
-    return total
-
-
-@rowwise(sums=0)
-def _move(t, s, r, v, dt, dr, dv, step, start, stop):
-    for i in range(start, stop):
-        for k in range(t.shape[1]):
-            t[i, k] += step * dt[i, k]
-            s[i, k] -= step * dt[i, k]
-            r[i, k] += step * dr[i, k]
-            v[i, k] += step * dv[i, k]
+_LEAST = 1e-26  # of the first mu: all that rounding leaves of a gap is larger
+SHORT_STEP = 0.1  # the direction is bent too much: centring comes first
+STEPS_WITHOUT_GAIN = 12  # until a run has stalled, as none of 600 raw tables recovered later
 
 
 @dataclass
 class InteriorPointState(State):
     """State of `InteriorPoint`; the letters are those at the head of this file."""
 
-    w: np.ndarray = field(default_factory=lambda: _EMPTY)
-    b: float = 0.0
-    low: np.ndarray = field(default_factory=lambda: _EMPTY)
-    t: np.ndarray = field(default_factory=lambda: _EMPTY)
-    s: np.ndarray = field(default_factory=lambda: _EMPTY)  # small ones are lost in l - t
-    r: np.ndarray = field(default_factory=lambda: _EMPTY)
-    v: np.ndarray = field(default_factory=lambda: _EMPTY)
+    w: np.ndarray = field(default_factory=lambda: _EMPTY)  # the intercept is a last entry or column
+    rows: Any = None  # Lines or Votes
+    coordinates: Any = None  # Lines, if there is an L1 penalty
+    mu: float = math.inf
     least: float = 0.0  # mu to end at
-
-    @property
-    def alpha(self) -> np.ndarray:
-        return self.low + self.t.sum(axis=1)
+    idle: int = 0  # steps in which mu has not fallen
+    stalled: bool = False  # nothing more can be gained
 
 
 @dataclass(frozen=True)
 class InteriorPoint(Solver):
     """Mehrotra's interior point method, for losses made of straight lines.
 
-    These are hinge, absolute, epsilon-insensitive and quantile.  A few dozen steps reach any
-    accuracy, and hardly more if the data are ill-conditioned or lam is tiny; close to the optimum
-    each step gains two digits and more.
+    These are hinge, absolute, epsilon-insensitive, quantile and the multiclass hinge, with L2 or
+    elastic net.  A few dozen steps reach any accuracy, and hardly more if the data are
+    ill-conditioned or lam is tiny; close to the optimum each step gains two digits and more.
 
     Notes
     -----
-    An update is one step, and counts as an epoch.  It costs five passes over the data and the
+    An update is one step, and counts as an epoch.  It costs six passes over the data and the
     factorisation of lam + X' diag(h) X, O(n d^2) for dense rows and O(d^3): more than 3000
-    features are refused.  Memory: 3 d^2 numbers, and 20 per row (36 for epsilon-insensitive).
+    features are refused.  With C classes the matrix has C d rows, of which 3000 are the most too,
+    and costs C (C - 1) / 2 times as much to set up.  Memory: 3 d^2 numbers (C d for d), and 20 per
+    row (36 for epsilon-insensitive, 8 C for C classes).
 
     The method must begin far from all bounds: a warm start is certified, but not used.  Nothing is
     random.
@@ -172,103 +87,145 @@ class InteriorPoint(Solver):
     (True, True)
     """
 
+    multiclass = True
+
     def begin(
-        self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
+        self, problem: Any, rng: np.random.Generator, warm: Answer | None = None
     ) -> InteriorPointState:
-        (n, d), xp = problem.shape, problem.xp
-        state = InteriorPointState(rng, draw=rng.spawn(1)[0], w=xp.zeros(d), low=xp.empty(n))
-        if problem.fit_intercept:
-            state.b = problem.first_intercept()
-        length, slope = xp.empty((2, n, count_segments(problem.loss)))
-        problem.over_rows(_fill_segments, problem.loss, problem.y, state.low, length, slope)
-        state.t, state.s = 0.5 * length, 0.5 * length
-        above = state.b + slope  # z + c
-        size = _sum(problem, np.abs(above)) / length.shape[1] or 1.0
-        state.r, state.v = np.maximum(above, 0.0) + size, np.maximum(-above, 0.0) + size
-        products = _sum(problem, state.t * state.r + state.s * state.v)
-        state.least = _LEAST * 0.5 * products / length.shape[1]
+        xp, d, many = problem.xp, problem.shape[1], len(problem.weight_shape) == 2
+        shape = (*problem.weight_shape[:-1], d + problem.fit_intercept)
+        state = InteriorPointState(rng, draw=rng.spawn(1)[0], w=xp.zeros(shape))
+        if problem.fit_intercept and not many:
+            state.w[d] = problem.first_intercept()
+        state.rows = (Votes if many else Lines).of_rows(problem, _scores(problem, state.w))
+        mu = state.rows.weigh() / state.rows.products
+        if problem.l1_ratio:
+            share = 1.0 / np.count_nonzero(problem.share)
+            state.coordinates = Lines.of_coordinates(problem, share, mu)
+        state.least = _LEAST * mu
         return state
 
-    def epoch_length(self, problem: Problem) -> int:
+    def epoch_length(self, problem: Any) -> int:
         return 1
 
-    def answer(self, problem: Problem, state: InteriorPointState) -> Answer:
-        return state.w.copy(), state.b, state.alpha
+    def answer(self, problem: Any, state: InteriorPointState) -> Answer:
+        d, alpha = problem.shape[1], state.rows.alpha
+        w = np.ascontiguousarray(state.w[..., :d]).copy()
+        b: Any = state.w[..., d].copy() if problem.fit_intercept else 0.0 * state.w[..., 0]
+        if problem.l1_ratio:  # weights that the dual point holds at zero
+            w[problem.to_weights(problem.dual_sum(problem.feasible(alpha))) == 0.0] = 0.0
+        return w, b if np.ndim(b) else float(b), alpha
 
-    def _steps(self, problem: Problem, state: InteriorPointState, count: int) -> int:
-        for _ in range(count):
-            self._step(problem, state)
+    def _steps(self, problem: Any, state: InteriorPointState, count: int) -> int:
+        with np.errstate(all="ignore"):  # steps that are not finite are not made
+            for _ in range(count):
+                if not state.stalled:
+                    self._step(problem, state)
         if not count:  # compile
             few = problem.take(np.flatnonzero(problem.share)[:2])
-            self._step(few, self.begin(few, np.random.default_rng(0)))
-        return 5 * count * problem.shape[0]
+            self._steps(few, self.begin(few, np.random.default_rng(0)), 1)
+        return 6 * count * problem.shape[0]
 
-    def _step(self, problem: Problem, state: InteriorPointState) -> None:
+    def _step(self, problem: Any, state: InteriorPointState) -> None:
         """Predict where mu could fall to along a straight line, then aim there along a curve."""
-        place, share = (state.t, state.s, state.r, state.v), problem.share
-        theta, q = problem.xp.empty((2, *state.t.shape))
-        change = tuple(problem.xp.zeros((3, *state.t.shape)))
-        h, ahead, pace = problem.xp.empty((3, len(share)))
-        count = 2.0 * state.t.shape[1]
-        mu = problem.over_rows(_weigh, share, *place, theta, h) / count
-        solve = Hessian(problem, h, damping=0.0).inverse()
-
-        def turn(goal: float) -> tuple[np.ndarray, float, float]:
-            """Find the direction towards a mu; return its weights, intercept and longest step."""
-            problem.over_rows(_aim, state.low, *place, *change, goal, theta, q, ahead)
-            target = problem.lam * (problem.dual_sum(ahead) - state.w)
-            if problem.fit_intercept:
-                target = np.append(target, (share * ahead).sum())
-            p = solve(target)
-            dw, db = p[: len(state.w)], float(p[-1]) if problem.fit_intercept else 0.0
-            dz = problem.scores(dw) + db
-            problem.over_rows(_turn, share, *place, goal, theta, q, dz, *change, pace)
-            fastest = float(pace.max())
-            return dw, db, 1.0 / fastest if fastest > 0.0 else math.inf
-
-        *_, longest = turn(0.0)
-        reached = problem.over_rows(_reach, share, *place, *change, min(1.0, longest)) / count
-        sigma = (reached / mu) ** 3
-        dw, db, longest = turn(max(sigma * mu, state.least))
+        system = _System(problem, state)
+        mu, parts = system.mu, system.parts
+        state.idle = 0 if mu < 0.9 * state.mu else state.idle + 1
+        state.mu = min(mu, state.mu)
+        if state.idle > STEPS_WITHOUT_GAIN or not math.isfinite(mu):
+            state.stalled = True
+            return
+        _, longest = system.turn(0.0)
+        reached = sum(part.reach(min(1.0, longest)) for part in parts) / system.products
+        sigma = min(1.0, reached / mu) ** 3
+        dw, longest = system.turn(max(sigma * mu, state.least))
         # far from the central path the boundary must not come close
         step = min(1.0, min(max(0.9, 1.0 - sigma), 0.9999) * longest)
+        if not step >= SHORT_STEP:
+            for part in parts:
+                part.stand()
+            dw, longest = system.turn(mu)
+            step = min(1.0, 0.9 * longest)
+        if not (math.isfinite(step) and bool(np.isfinite(dw).all())):
+            state.stalled = True
+            return
         state.w += step * dw
-        state.b += step * db
-        problem.over_rows(_move, *place, *change, step)
+        for part in parts:
+            part.move(step)
 
-    def _check(self, problem: Problem) -> None:
-        check_l2(self, problem)
-        lines = "hinge, absolute, epsilon-insensitive and quantile"
+    def _check(self, problem: Any) -> None:
+        many = isinstance(problem.loss, MulticlassHinge)
+        lines = "hinge, absolute, epsilon-insensitive, quantile and multiclass-hinge"
         self._require(
-            count_segments(problem.loss) > 0,
+            many or (problem.loss.task != "multiclass" and count_segments(problem.loss) > 0),
             f"{problem.loss} is not made of straight lines, as {lines} are: use Newton",
         )
+        d, wide = problem.shape[1], math.prod(problem.weight_shape)
+        features = f"{d:,} features for each of {wide // d:,} classes" if many else f"{d:,} features"
         self._require(
-            (d := problem.shape[1]) <= DIRECT,
-            f"factorises a matrix as wide as the data, and {d:,} features are too many (at most "
+            wide <= DIRECT,
+            f"factorises a matrix as wide as the weights, and {features} are too many (at most "
             f"{DIRECT:,}): use Auto",
         )
         check_memory(self, problem)
 
 
-def _sum(problem: Problem, x: np.ndarray) -> float:
-    """Return 1/S sum_i s_i sum_k x_ik."""
-    return float((problem.share[:, None] * x).sum())
+class _System:
+    """The equations of one step."""
+
+    def __init__(self, problem: Any, state: InteriorPointState) -> None:
+        self.problem, self.w = problem, state.w
+        self.rows, self.coordinates = state.rows, state.coordinates
+        self.parts = [self.rows] if self.coordinates is None else [self.rows, self.coordinates]
+        self.products = sum(part.products for part in self.parts)
+        self.mu = sum(part.weigh() for part in self.parts) / self.products
+        self.d, shape = problem.shape[1], problem.weight_shape
+        self.z = _scores(problem, self.w)
+        self.ridge: Any = problem.lam * (1.0 - problem.l1_ratio)
+        ridge = problem.xp.full(shape, self.ridge)
+        if self.coordinates is not None:
+            # the units' scores are such that all rows and units have the same weight, lam r / n
+            self.factor = problem.lam * problem.l1_ratio / float(self.coordinates.share[0])
+            ridge += self.factor**2 * self.coordinates.h.reshape(shape)
+        self.solve = self._inverse(ridge)
+
+    def _inverse(self, ridge: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        if ridge.ndim == 2:
+            return MulticlassHessian(self.problem, self.rows.h, ridge).inverse()
+        return Hessian(self.problem, self.rows.h, damping=0.0, ridge=ridge).inverse()
+
+    def turn(self, goal: float) -> tuple[np.ndarray, float]:
+        """Find the direction towards a mu; return its weights and longest step."""
+        d, problem = self.d, self.problem
+        target = _sums(problem, self.rows.aim(self.z, goal))
+        target[..., :d] -= self.ridge * self.w[..., :d]
+        if self.coordinates is not None:
+            ahead = self.coordinates.aim(self.factor * self._weights(self.w), goal)
+            target[..., :d] += problem.lam * problem.l1_ratio * ahead.reshape(problem.weight_shape)
+        dw = self.solve(target)
+        fastest = self.rows.turn(_scores(problem, dw), goal)
+        if self.coordinates is not None:
+            moved = self.coordinates.turn(self.factor * self._weights(dw), goal)
+            fastest = max(fastest, moved)
+        return dw, 1.0 / fastest if fastest > 0.0 else math.inf
+
+    def _weights(self, w: np.ndarray) -> np.ndarray:
+        return w[..., : self.d].ravel()
 
 
-def count_segments(loss: Loss) -> int:
-    """Return how many straight lines the conjugate is made of, with zero as their only kink.
+def _scores(problem: Any, w: np.ndarray) -> np.ndarray:
+    """Return the scores of all rows, the intercept included."""
+    if w.ndim == 2:
+        return all_scores(problem, w)
+    d = problem.shape[1]
+    z = problem.scores(w[:d])
+    return z + w[d] if problem.fit_intercept else z
 
-    0 if it is none of these.  A convex function that meets a chord in its middle is that chord.
-    """
 
-    def straight(start: float, end: float) -> bool:
-        left, middle, right = (loss.conjugate(a, 1.0) for a in (start, 0.5 * (start + end), end))
-        return abs(0.5 * (left + right) - middle) <= 1e-12 * (abs(left) + abs(right))
-
-    low, high = loss.domain(1.0)
-    if not math.isfinite(high - low):
-        return 0
-    if straight(low, high):
-        return 1
-    return 2 if low < 0.0 < high and straight(low, 0.0) and straight(0.0, high) else 0
+def _sums(problem: Any, a: np.ndarray) -> np.ndarray:
+    """Return 1/S sum_i s_i a_i x_i, and that of the intercept as if a feature were one."""
+    if a.ndim == 2:
+        return all_sums(problem, problem.share[:, None] * a)
+    c = problem.share * a
+    sums = problem.rows.transposed_times(c)
+    return np.append(sums, c.sum()) if problem.fit_intercept else sums

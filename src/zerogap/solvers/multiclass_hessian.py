@@ -5,13 +5,23 @@ Weights are matrices with a row for each class and, if there are intercepts, a l
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
 from zerogap._jit import rowwise
 from zerogap.multiclass import MulticlassProblem
-from zerogap.solvers.hessian import _PRODUCTS, DIRECT
+from zerogap.solvers.hessian import (
+    _EXACT,
+    _PRODUCTS,
+    _RIDGES,
+    _SMALL_PIVOT,
+    DIRECT,
+    _factorised,
+)
 
 _ENOUGH = 0.01  # of the residual, squared
 _SAMPLE = 16  # rows per feature that make a good preconditioner
@@ -23,15 +33,26 @@ _RIDGE = 1e-11  # of correlations: more than rounding, which might make them ind
 
 @rowwise(sums=0)
 def _bend(share, h, dz, start, stop):
-    """dz_i := share_i J_i dz_i with J_i = diag(h_i) - h_i h_i' / sum(h_i)"""
+    """dz_i := share_i J_i dz_i with J_i = diag(h_i) - h_i h_i' / sum(h_i)
+
+    Scores count from that of the class with the largest h, whose own term is minus the others':
+    else a class that dominates leaves the others no digits.
+    """
     for i in range(start, stop):
-        total, mean = 0.0, 0.0
+        top = 0
+        for k in range(1, h.shape[1]):
+            if h[i, k] > h[i, top]:
+                top = k
+        origin, total, mean, rest = dz[i, top], 0.0, 0.0, 0.0
         for k in range(h.shape[1]):
+            dz[i, k] -= origin
             total += h[i, k]
             mean += h[i, k] * dz[i, k]
         mean /= total
         for k in range(h.shape[1]):
             dz[i, k] = share[i] * h[i, k] * (dz[i, k] - mean)
+            rest += dz[i, k] if k != top else 0.0
+        dz[i, top] = -rest
 
 
 def all_scores(problem: MulticlassProblem, w: np.ndarray) -> np.ndarray:
@@ -52,18 +73,33 @@ class MulticlassHessian:
 
     J_i = diag(h_i) - h_i h_i' / sum(h_i), where h_i is p_i, over the temperature if there is one.
     Rows that vote for one class have none.
+
+    Parameters
+    ----------
+    problem : MulticlassProblem
+        Its rows, weights of rows and lam.
+    h : array of shape (n_samples, n_classes)
+        Positive numbers.
+    ridge : array of shape (n_classes, n_features), optional
+        Stands for lam, and intercepts have no curvature but that of the rows; all rows count.
     """
 
-    def __init__(self, problem: MulticlassProblem, h: np.ndarray) -> None:
+    def __init__(
+        self, problem: MulticlassProblem, h: np.ndarray, ridge: np.ndarray | None = None
+    ) -> None:
         curved = h.max(axis=1) < (1.0 - _STRAIGHT) * h.sum(axis=1)
         curved[0] = True  # so that there is a row
-        if int(curved.sum()) <= 0.7 * len(h):
+        if ridge is None and int(curved.sum()) <= 0.7 * len(h):
             places = np.flatnonzero(curved)
             problem, h = problem.take(places), h[places]  # type: ignore[assignment]
         self.problem, self.h = problem, h
-        self.least = problem.xp.full(problem.shape[1] + problem.fit_intercept, problem.lam)
-        if problem.fit_intercept:
-            self.least[-1] = _LEAST
+        d, intercept, xp = problem.shape[1], problem.fit_intercept, problem.xp
+        if ridge is None:
+            self.least = xp.full(d + intercept, problem.lam)
+            if intercept:
+                self.least[-1] = _LEAST
+        else:
+            self.least = np.column_stack([ridge, xp.zeros(len(ridge))]) if intercept else ridge
 
     def __matmul__(self, v: np.ndarray) -> np.ndarray:
         dz = all_scores(self.problem, v)
@@ -100,6 +136,100 @@ class MulticlassHessian:
             change[0] *= size / before
             change[0] -= eased
         return found[0], products
+
+    def inverse(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that solves with the whole Hessian, factorised whatever that costs.
+
+        It takes and returns matrices such as the weights.  The cost is that of C (C - 1) / 2 times
+        X' diag(h) X, and of a factorisation of a matrix of C (d + 1) rows.
+
+        To add the same s_j to the weights of all classes for feature j changes no vote: it meets
+        the ridge R_kj alone, sum_k R_kj s_j.  So s is eliminated, which leaves the matrix of the
+        votes plus diag(R_j) - R_j R_j' / sum(R_j).  It is zero along s, where the outer product of
+        its diagonal is added: that makes it well-conditioned, and no solution needs it.
+        """
+        xp, C = self.problem.xp, self.h.shape[1]
+        ridge = xp.zeros((C, 1)) + self.least
+        whole = ridge.sum(axis=0)
+        part = ridge / np.where(whole > 0.0, whole, 1.0)
+        part[:, whole == 0.0] = 1.0 / C  # nothing says how large s is: let the mean be zero
+        eased, accurate = self._inverse_without_shifts(ridge, part)
+
+        def solve(target: np.ndarray) -> np.ndarray:
+            common = target.sum(axis=0)
+            v = eased(target - part * common)
+            v -= (part * v).sum(axis=0)
+            v += np.where(whole > 0.0, common / np.where(whole > 0.0, whole, 1.0), 0.0)
+            return v
+
+        return solve if accurate else lambda target: self._refined(solve, target)
+
+    def _inverse_without_shifts(
+        self, ridge: np.ndarray, part: np.ndarray
+    ) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
+        """Return the function that solves where shifts of all classes are eliminated.
+
+        And whether it is accurate.
+        """
+        xp, (C, width) = self.problem.xp, ridge.shape
+        matrix = self._whole_matrix()
+        places = xp.arange(width)
+        for k in range(C):
+            for m in range(k):
+                matrix[k, places, m, places] -= ridge[k] * part[m]
+                matrix[m, places, k, places] -= ridge[k] * part[m]
+                matrix[k, places, k, places] += ridge[k] * part[m]
+                matrix[m, places, m, places] += ridge[k] * part[m]
+        flat = matrix.reshape(C * width, C * width)
+        diagonal = np.maximum(xp.diagonal(flat), 1e-300)
+        scale = 1.0 / np.sqrt(diagonal)
+        flat *= scale
+        flat *= scale[:, None]
+        of_shift = np.sqrt(diagonal).reshape(C, width)
+        of_shift /= np.sqrt((of_shift * of_shift).sum(axis=0))
+        for k in range(C):
+            for m in range(C):
+                matrix[k, places, m, places] += of_shift[k] * of_shift[m]
+        inverse, accurate = _equilibrated_inverse(flat)
+        return (lambda v: (scale * inverse(scale * v.ravel())).reshape(v.shape)), accurate
+
+    def _whole_matrix(self) -> np.ndarray:
+        """Return the rows' part of the Hessian: the entry [k, i, l, j] is of w_ki and w_lj."""
+        problem, h, xp = self.problem, self.h, self.problem.xp
+        d, width, C = problem.shape[1], problem.shape[1] + problem.fit_intercept, h.shape[1]
+        matrix, block = xp.zeros((C, width, C, width)), xp.empty((width, width))
+        of_rows = problem.share / h.sum(axis=1)
+        for k in range(C):
+            for m in range(k):
+                q = of_rows * h[:, k] * h[:, m]
+                block[:d, :d] = problem.rows.moments(q)
+                if problem.fit_intercept:
+                    block[d, :d] = block[:d, d] = problem.rows.transposed_product(q[:, None])[0]
+                    block[d, d] = q.sum()
+                matrix[k, :, m], matrix[m, :, k] = -block, -block
+                matrix[k, :, k] += block
+                matrix[m, :, m] += block
+        return matrix
+
+    def _refined(self, solve: Callable[[np.ndarray], np.ndarray], target: np.ndarray) -> np.ndarray:
+        """Return the solution by conjugate gradients, from an inverse that has few right digits."""
+        found, rest = np.zeros_like(target), target.copy()
+        along = eased = solve(rest)
+        size = float(_dot(rest, eased))
+        goal = _EXACT * size
+        for _ in range(_PRODUCTS):
+            if not size > goal:
+                break
+            product = self @ along
+            curvature = float(_dot(along, product))
+            if not curvature > 0.0:  # rounding is all that is left of it
+                break
+            found += (size / curvature) * along
+            rest -= (size / curvature) * product
+            eased = solve(rest)
+            before, size = size, float(_dot(rest, eased))
+            along = eased + (size / before) * along
+        return found
 
     def preconditioner(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Return the scales of weights, 1 / sqrt(diagonal), and the inverse of their correlations.
@@ -156,6 +286,21 @@ class MulticlassHessian:
             matrix[places, places] += self.least + _RIDGE * largest
             matrices.append(matrix)
         return inverses(xp.stack(matrices))
+
+
+def _equilibrated_inverse(matrix: Any) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
+    """Return the function that solves with a matrix whose diagonal is about one.
+
+    And whether it is accurate: not so if pivots are small, or need a ridge to be positive.
+    """
+    places = np.arange(len(matrix))
+    diagonal = matrix[places, places].copy()
+    for ridge in _RIDGES:
+        matrix[places, places] = diagonal + ridge
+        with contextlib.suppress(linalg.LinAlgError):
+            inverse, smallest = _factorised(matrix)
+            return inverse, ridge == 0.0 and smallest >= _SMALL_PIVOT
+    return (lambda v: v / diagonal), False
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> Any:

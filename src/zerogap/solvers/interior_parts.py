@@ -1,0 +1,405 @@
+"""The units that an interior point method moves: losses made of lines, and the simplex of votes.
+
+A part holds many units of one kind.  A unit has a score, dual variables, and pairs of positive
+numbers whose products all go to zero together.  Parts share the methods that a step needs:
+
+    weigh      how dual variables answer to scores, and the sum of the products
+    aim        the dual variables that a goal for the products leads to if the scores stay
+    turn       the direction for a change of the scores, and how soon it meets the boundary
+    reach      the sum of the products after a step
+    move       make the step
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from zerogap._jit import rowwise
+from zerogap.losses import Loss
+
+_SCRATCH: Any = {"saved": False}
+
+
+@rowwise(sums=0)
+def _fill_segments(loss, y, low, length, slope, start, stop):
+    """Set where the dual variables begin, and the lengths and slopes of their segments."""
+    last = length.shape[1] - 1
+    for i in range(start, stop):
+        low[i], high = loss.domain(y[i])
+        begin = low[i]
+        for k in range(last + 1):
+            end = high if k == last else 0.0
+            length[i, k] = end - begin
+            slope[i, k] = (loss.conjugate(end, y[i]) - loss.conjugate(begin, y[i])) / (end - begin)
+            begin = end
+
+
+@rowwise(sums=1)
+def _weigh_lines(share, t, s, r, v, theta, h, start, stop):
+    """Set how dual variables answer to scores, theta = 1 / (r / t + v / s), and the Hessian's h.
+
+    Returns the weighted sum of t r and s v.
+    """
+    total = 0.0
+    for i in range(start, stop):
+        bend, product = 0.0, 0.0
+        for k in range(t.shape[1]):
+            theta[i, k] = 1.0 / (r[i, k] / t[i, k] + v[i, k] / s[i, k])
+            bend += theta[i, k]
+            product += t[i, k] * r[i, k] + s[i, k] * v[i, k]
+        h[i] = share[i] * bend
+        total += share[i] * product
+    return total
+
+
+@rowwise(sums=0)
+def _aim_lines(z, slope, a, t, s, r, v, dt, dr, dv, goal, theta, q, ahead, start, stop):
+    """Set the dual variables that lead to t r = s v = goal if the scores stay.
+
+    Products of an earlier direction's parts bend the way; what rounding has left of
+    r - v = z + c is made up for.
+    """
+    for i in range(start, stop):
+        change = 0.0
+        for k in range(t.shape[1]):
+            up = (goal - dt[i, k] * dr[i, k]) / t[i, k] - r[i, k]
+            down = (goal + dt[i, k] * dv[i, k]) / s[i, k] - v[i, k]
+            q[i, k] = (up - down) - ((z[i] + slope[i, k]) - (r[i, k] - v[i, k]))
+            change += theta[i, k] * q[i, k]
+        ahead[i] = a[i] + change
+
+
+@rowwise(sums=0)
+def _turn_lines(share, t, s, r, v, goal, theta, q, dz, dt, dr, dv, pace, start, stop):
+    """Set the direction for scores that change by dz, and how soon a row would be at the boundary.
+
+    Rows without weight stay where they are.
+    """
+    for i in range(start, stop):
+        fastest = 0.0
+        for k in range(t.shape[1]):
+            first, second, third = 0.0, 0.0, 0.0
+            if share[i] > 0.0:
+                tr = goal - t[i, k] * r[i, k] - dt[i, k] * dr[i, k]
+                sv = goal - s[i, k] * v[i, k] + dt[i, k] * dv[i, k]
+                first = theta[i, k] * (q[i, k] - dz[i])
+                second = (tr - r[i, k] * first) / t[i, k]
+                third = (sv + v[i, k] * first) / s[i, k]
+                fastest = max(fastest, -first / t[i, k], first / s[i, k])
+                fastest = max(fastest, -second / r[i, k], -third / v[i, k])
+            dt[i, k], dr[i, k], dv[i, k] = first, second, third
+        pace[i] = fastest
+
+
+@rowwise(sums=1)
+def _reach_lines(t, s, r, v, dt, dr, dv, step, share, start, stop):
+    """The weighted sum of t r and s v after a step"""
+    total = 0.0
+    for i in range(start, stop):
+        for k in range(t.shape[1]):
+            up = (t[i, k] + step * dt[i, k]) * (r[i, k] + step * dr[i, k])
+            down = (s[i, k] - step * dt[i, k]) * (v[i, k] + step * dv[i, k])
+            total += share[i] * (up + down)
+    return total
+
+
+@rowwise(sums=0)
+def _move_lines(t, s, r, v, dt, dr, dv, step, a, start, stop):
+    for i in range(start, stop):
+        change = 0.0
+        for k in range(t.shape[1]):
+            change += step * dt[i, k]
+            t[i, k] += step * dt[i, k]
+            s[i, k] -= step * dt[i, k]
+            r[i, k] += step * dr[i, k]
+            v[i, k] += step * dv[i, k]
+        a[i] += change
+
+
+@dataclass
+class Lines:
+    """Units of a loss made of lines; the letters are those at the head of `interior_point`.
+
+    The dual variables `a` are kept beside t: where they are near zero, and t is not, they have
+    more digits.
+    """
+
+    share: np.ndarray = field(metadata=_SCRATCH)
+    slope: np.ndarray = field(metadata=_SCRATCH)
+    over: Callable[..., Any] = field(metadata=_SCRATCH)  # runs a kernel over the units
+    a: np.ndarray
+    t: np.ndarray
+    s: np.ndarray
+    r: np.ndarray
+    v: np.ndarray
+
+    @classmethod
+    def of_rows(cls, problem: Any, z: np.ndarray) -> Lines:
+        """Return the rows of a problem with scores z."""
+        xp, n = problem.xp, problem.shape[0]
+        low = xp.empty(n)
+        length, slope = xp.empty((2, n, count_segments(problem.loss)))
+        problem.over_rows(_fill_segments, problem.loss, problem.y, low, length, slope)
+        above = z[:, None] + slope
+        size = _mean(problem.share, np.abs(above)) or 1.0
+        mu = 0.5 * size * _mean(problem.share, length)
+        return cls._centred(problem.share, slope, problem.over_rows, low, length, above, mu)
+
+    @classmethod
+    def of_coordinates(cls, problem: Any, share: float, mu: float) -> Lines:
+        """Return units for the absolute values of all weights, which are zero."""
+        xp, count = problem.xp, math.prod(problem.weight_shape)
+        low, shares, zeros = xp.full(count, -1.0), xp.full(count, share), xp.zeros((count, 1))
+        return cls._centred(shares, zeros, problem.over_features, low, zeros + 2.0, zeros, mu)
+
+    @classmethod
+    def _centred(
+        cls,
+        share: np.ndarray,
+        slope: np.ndarray,
+        over: Any,
+        low: np.ndarray,
+        length: np.ndarray,
+        above: np.ndarray,
+        mu: float,
+    ) -> Lines:
+        """Return units with r - v = above and t r = s v = mu, by the root of a parabola."""
+        kappa = np.abs(above) * (length / mu)
+        root = np.hypot(kappa, 2.0)
+        less = 2.0 * length / (kappa + 2.0 + root)
+        more = length * ((kappa + root) / (kappa + 2.0 + root))
+        t, s = np.where(above > 0.0, less, more), np.where(above > 0.0, more, less)
+        small = mu / more
+        large = small + np.abs(above)
+        r, v = np.where(above > 0.0, large, small), np.where(above > 0.0, small, large)
+        if t.shape[1] == 2:  # with zero between them
+            a = t[:, 1] - s[:, 0]
+        else:
+            a = np.where(t[:, 0] < s[:, 0], low + t[:, 0], (low + length[:, 0]) - s[:, 0])
+        return cls(share, slope, over, a, t, s, r, v)
+
+    @property
+    def products(self) -> float:
+        """The weighted number of products."""
+        return 2.0 * self.t.shape[1] * float(self.share.sum())
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """The dual variables."""
+        return self.a
+
+    @property
+    def _place(self) -> tuple[np.ndarray, ...]:
+        return self.t, self.s, self.r, self.v
+
+    def weigh(self) -> float:
+        self.theta, self.q = np.empty_like(self.t), np.empty_like(self.t)
+        self.h, self.ahead, self.pace = (np.empty_like(self.a) for _ in range(3))
+        self.stand()
+        return self.over(_weigh_lines, self.share, *self._place, self.theta, self.h)
+
+    def stand(self) -> None:
+        """Forget the direction."""
+        self.change = tuple(np.zeros_like(self.t) for _ in range(3))
+
+    def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
+        state = (z, self.slope, self.a, *self._place, *self.change)
+        self.over(_aim_lines, *state, goal, self.theta, self.q, self.ahead)
+        return self.ahead
+
+    def turn(self, dz: np.ndarray, goal: float) -> float:
+        state = (self.share, *self._place, goal, self.theta, self.q, dz)
+        self.over(_turn_lines, *state, *self.change, self.pace)
+        return float(self.pace.max())
+
+    def reach(self, step: float) -> float:
+        return self.over(_reach_lines, *self._place, *self.change, step, self.share)
+
+    def move(self, step: float) -> None:
+        self.over(_move_lines, *self._place, *self.change, step, self.a)
+
+
+@rowwise(sums=1)
+def _weigh_votes(share, p, r, h, start, stop):
+    """Set h = p / r; return the weighted sum of p r"""
+    total = 0.0
+    for i in range(start, stop):
+        for k in range(p.shape[1]):
+            h[i, k] = p[i, k] / r[i, k]
+            total += share[i] * p[i, k] * r[i, k]
+    return total
+
+
+@rowwise(sums=0)
+def _aim_votes(y, z, level, p, r, h, dp, dr, goal, q, lift, ahead, start, stop):
+    """Set the votes that lead to p r = goal if the scores stay, less p: q; and the level's change.
+
+    The class with the largest h takes what the others leave: it has the fewest digits.
+    """
+    for i in range(start, stop):
+        top, rest, total, sum_q = 0, 1.0, 0.0, 0.0
+        for k in range(p.shape[1]):
+            top = k if h[i, k] > h[i, top] else top
+            rest -= p[i, k]
+            tau = goal - p[i, k] * r[i, k] - dp[i, k] * dr[i, k]
+            off = (level[i] - z[i, k]) - (k != y[i]) - r[i, k]
+            q[i, k] = tau / r[i, k] - h[i, k] * off
+            sum_q += q[i, k]
+            total += h[i, k]
+        lift[i] = (sum_q - rest) / total
+        others, own = 0.0, 0.0
+        for k in range(p.shape[1]):
+            q[i, k] -= h[i, k] * lift[i]
+            others += q[i, k] if k != top else 0.0
+        q[i, top] = rest - others
+        for k in range(p.shape[1]):
+            ahead[i, k] = -p[i, k] - q[i, k]
+            own -= ahead[i, k] if k != y[i] else 0.0
+        ahead[i, y[i]] = own
+
+
+@rowwise(sums=0)
+def _turn_votes(share, y, z, level, p, r, h, q, lift, dz, dp, dr, dm, pace, start, stop):
+    """Set the direction for scores that change by dz, and how soon a row would be at the boundary.
+
+    Rows without weight stay where they are.
+    """
+    for i in range(start, stop):
+        top, total, mean, rest, others, fastest = 0, 0.0, 0.0, 1.0, 0.0, 0.0
+        for k in range(p.shape[1]):
+            top = k if h[i, k] > h[i, top] else top
+        origin = dz[i, top]
+        for k in range(p.shape[1]):
+            dz[i, k] -= origin
+            mean += h[i, k] * dz[i, k]
+            total += h[i, k]
+            rest -= p[i, k]
+        mean /= total
+        for k in range(p.shape[1]):
+            first, second = 0.0, 0.0
+            if share[i] > 0.0:
+                off = (level[i] - z[i, k]) - (k != y[i]) - r[i, k]
+                first = q[i, k] + h[i, k] * (dz[i, k] - mean)
+                second = (mean - dz[i, k]) + (lift[i] + off)
+            dp[i, k], dr[i, k] = first, second
+            others += first if k != top else 0.0
+        dp[i, top] = rest - others if share[i] > 0.0 else 0.0
+        dm[i] = origin + mean + lift[i] if share[i] > 0.0 else 0.0
+        for k in range(p.shape[1]):
+            fastest = max(fastest, -dp[i, k] / p[i, k], -dr[i, k] / r[i, k])
+        pace[i] = fastest
+
+
+@rowwise(sums=1)
+def _reach_votes(share, p, r, dp, dr, step, start, stop):
+    """The weighted sum of p r after a step"""
+    total = 0.0
+    for i in range(start, stop):
+        for k in range(p.shape[1]):
+            total += share[i] * (p[i, k] + step * dp[i, k]) * (r[i, k] + step * dr[i, k])
+    return total
+
+
+@rowwise(sums=0)
+def _move_votes(p, r, level, dp, dr, dm, step, start, stop):
+    for i in range(start, stop):
+        level[i] += step * dm[i]
+        for k in range(p.shape[1]):
+            p[i, k] += step * dp[i, k]
+            r[i, k] += step * dr[i, k]
+
+
+@dataclass
+class Votes:
+    """Rows of the multiclass hinge, the level of the best class less the score of the own one.
+
+    With a level m, and cost 1 for classes other than the row's own:
+
+        r_k = m - z_k - 1[k != y],   p_k r_k = 0,   sum_k p_k = 1,   p, r >= 0
+    """
+
+    problem: Any = field(metadata=_SCRATCH)
+    p: np.ndarray
+    r: np.ndarray
+    level: np.ndarray
+
+    @classmethod
+    def of_rows(cls, problem: Any, z: np.ndarray) -> Votes:
+        """Return the rows of a problem with scores z."""
+        costly = z + (problem.y[:, None] != problem.xp.arange(problem.n_classes))
+        level = costly.max(axis=1) + 1.0
+        r = level[:, None] - costly
+        p = 1.0 / r
+        p /= p.sum(axis=1, keepdims=True)
+        return cls(problem, p, r, level)
+
+    @property
+    def products(self) -> float:
+        """The weighted number of products."""
+        return float(self.p.shape[1])
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """The dual variables: minus the votes, and for the own class the sum of the others."""
+        a, own = -self.p, (np.arange(len(self.p)), self.problem.y)
+        a[own] = 0.0
+        a[own] = -a.sum(axis=1)
+        return a
+
+    def weigh(self) -> float:
+        self.h, self.q, self.ahead = (np.empty_like(self.p) for _ in range(3))
+        self.lift, self.dm, self.pace = (np.empty_like(self.level) for _ in range(3))
+        self.stand()
+        return self.problem.over_rows(_weigh_votes, self.problem.share, self.p, self.r, self.h)
+
+    def stand(self) -> None:
+        """Forget the direction."""
+        self.change = np.zeros_like(self.p), np.zeros_like(self.p)
+
+    def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
+        self.z = z
+        state = (self.problem.y, z, self.level, self.p, self.r, self.h, *self.change)
+        self.problem.over_rows(_aim_votes, *state, goal, self.q, self.lift, self.ahead)
+        return self.ahead
+
+    def turn(self, dz: np.ndarray, goal: float) -> float:
+        state = (self.problem.share, self.problem.y, self.z, self.level, self.p, self.r, self.h)
+        out = (*self.change, self.dm, self.pace)
+        self.problem.over_rows(_turn_votes, *state, self.q, self.lift, dz, *out)
+        return float(self.pace.max())
+
+    def reach(self, step: float) -> float:
+        state = (self.problem.share, self.p, self.r, *self.change)
+        return self.problem.over_rows(_reach_votes, *state, step)
+
+    def move(self, step: float) -> None:
+        state = (self.p, self.r, self.level, *self.change, self.dm)
+        self.problem.over_rows(_move_votes, *state, step)
+
+
+def _mean(share: np.ndarray, x: np.ndarray) -> float:
+    """Return the weighted mean of the entries of x."""
+    return float((share[:, None] * x).sum()) / x.shape[1]
+
+
+def count_segments(loss: Loss) -> int:
+    """Return how many straight lines the conjugate is made of, with zero as their only kink.
+
+    0 if it is none of these.  A convex function that meets a chord in its middle is that chord.
+    """
+
+    def straight(start: float, end: float) -> bool:
+        left, middle, right = (loss.conjugate(a, 1.0) for a in (start, 0.5 * (start + end), end))
+        return abs(0.5 * (left + right) - middle) <= 1e-12 * (abs(left) + abs(right))
+
+    low, high = loss.domain(1.0)
+    if not math.isfinite(high - low):
+        return 0
+    if straight(low, high):
+        return 1
+    return 2 if low < 0.0 < high and straight(low, 0.0) and straight(0.0, high) else 0
