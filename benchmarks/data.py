@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import sklearn.datasets
 from scipy import sparse
 from sklearn.preprocessing import normalize, scale
 
@@ -17,6 +18,10 @@ CLASSIFICATION = (
     *("rcv1", "a9a", "w8a", "ijcnn1", "reuters", "covtype", "mnist", "gordon", "gravier", "skin"),
     *("ill-conditioned", "million"),
 )
+RAW_BINARY = ("adult-numbers", "adult-one-hot", "skin-raw", "arrhythmia-raw", "breast-cancer")
+RAW_MULTICLASS = ("wine", "digits", "covtype-raw")
+RAW_NUMBER = ("diabetes",)
+RAW = (*RAW_BINARY, *RAW_MULTICLASS, *RAW_NUMBER)  # as they come: nothing is scaled
 REGRESSION = ("elevation", "digit", "rcv1-number", "gravier-number", "ill-conditioned-number")
 
 
@@ -24,8 +29,10 @@ def load(name: str, folder: Path | None = None) -> tuple[Rows, np.ndarray]:
     """Return rows and targets: -1 and +1, or numbers of mean 0 and variance 1 for REGRESSION.
 
     Pixels and colours are in [0, 1]; columns of covtype and of the genes have mean 0 and variance
-    1; texts have rows of norm 1; the rest is as LIBSVM has it.
+    1; texts have rows of norm 1; those of RAW are as they come; the rest is as LIBSVM has it.
     """
+    if name in RAW:
+        return load_raw(name, folder)
     if name == "million":
         return make_million()
     if name.startswith("ill-conditioned"):
@@ -50,6 +57,23 @@ def load(name: str, folder: Path | None = None) -> tuple[Rows, np.ndarray]:
     if name in ("gordon", "gravier"):
         return data.standardise().X, y
     return data.X / 255.0 if name == "skin" else data.X, y
+
+
+def load_raw(name: str, folder: Path | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows as they come and targets: -1 and +1, classes from 0 on, or numbers.
+
+    Of adult, the columns of numbers alone, or with one more for each category.  A missing value of
+    arrhythmia is 0, as `datasets.load` has it.
+    """
+    if name in ("breast-cancer", "wine", "digits", "diabetes"):
+        bunch = getattr(sklearn.datasets, f"load_{name.replace('-', '_')}")
+        X, y = bunch(return_X_y=True, **({"scaled": False} if name == "diabetes" else {}))
+        return np.ascontiguousarray(X), np.where(y > 0, 1.0, -1.0) if name in RAW_BINARY else y
+    data = datasets.load(name.partition("-")[0], folder)
+    if name == "adult-numbers":
+        numbers = [k for k, column in enumerate(data.feature_names) if "=" not in column]
+        return np.ascontiguousarray(data.X[:, numbers]), data.y.astype(float)
+    return data.X, data.y - 1 if name in RAW_MULTICLASS else data.y.astype(float)
 
 
 def _pixels(data: datasets.Dataset) -> np.ndarray:

@@ -1,7 +1,9 @@
 """The contenders: what each can solve, how it is asked to, and the tolerances it is swept over.
 
-All minimise 1/n sum phi(x_i.w, y_i) + lam/2 |w|^2 without an intercept, with C = 1 / (lam n).
-`race_run.agreement` checks that they do.
+All minimise 1/n sum phi(x_i.w, y_i) + lam/2 |w|^2, with C = 1 / (lam n): without an intercept or,
+on raw data, with one.  Those that have no free intercept get a column of ones there instead, whose
+weight is regularised: that is what LIBLINEAR minimises by itself.  `race_run.agreement` checks
+that they do.
 """
 
 from __future__ import annotations
@@ -30,6 +32,10 @@ def decades(first: int, last: int) -> tuple[float, ...]:
     return tuple(10.0**-k for k in range(first, last + 1))
 
 
+def anything(X: Any) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Contender:
     """A solver with its ladder of tolerances, the loosest first."""
@@ -39,9 +45,10 @@ class Contender:
     losses: tuple[str, ...]
     make: Make
     ladder: tuple[float, ...]
-    takes: Callable[[Any], bool] = lambda X: True
+    takes: Callable[[Any], bool] = anything
     prepare: Callable[[Any, np.ndarray], tuple] = lambda X, y: (X, y)  # not timed
     compiles: bool = False  # in Python, once per process: warmed before the processes part
+    free_intercept: bool = False  # has one that is not regularised
 
     def missing(self) -> str:
         """Return why the contender cannot run here, if it cannot."""
@@ -68,7 +75,7 @@ def zerogap(solver: Any, targets: tuple[float, ...], cap: float) -> Contender:
             random_state=0,
         )
 
-    return Contender("zerogap", "zerogap", (), make, targets, compiles=True)
+    return Contender("zerogap", "zerogap", (), make, targets, compiles=True, free_intercept=True)
 
 
 def liblinear(dual: bool) -> Make:
@@ -85,6 +92,8 @@ def liblinear(dual: bool) -> Make:
             return LinearSVR(epsilon=0.0, C=C, **options)
         if loss == "squared":  # ours is half the square
             return LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.0, C=C / 2, **options)
+        if loss == "multiclass-hinge":
+            return LinearSVC(multi_class="crammer_singer", C=C, tol=tol, **SEEDED)
         return LinearSVC(loss=loss.replace("-", "_"), C=C, **options)
 
     return make
@@ -219,6 +228,7 @@ def narrow(X: Any) -> bool:
 
 
 ALL_LOSSES = ("hinge", "squared-hinge", "logistic", "absolute", "squared")
+MULTICLASS = ("softmax", "multiclass-hinge")
 SMOOTH = ("squared-hinge", "logistic", "squared")
 SKLEARN, OFFICIAL = "scikit-learn", "liblinear-official"
 DUAL = {"hinge": 3, "squared-hinge": 1, "logistic": 7, "squared": 12, "absolute": 13}
@@ -227,7 +237,10 @@ SNAPML = ("hinge", "squared-hinge", "logistic", "squared")
 PASSES = (3, 10, 30, 100, 300, 1000)
 
 PEERS = (
-    Contender("LIBLINEAR dual", SKLEARN, ALL_LOSSES, liblinear(True), decades(0, 12)),
+    Contender(
+        *("LIBLINEAR dual", SKLEARN, (*ALL_LOSSES, "multiclass-hinge"), liblinear(True)),
+        decades(0, 12),
+    ),
     Contender("LIBLINEAR primal", SKLEARN, SMOOTH, liblinear(False), decades(1, 12)),
     Contender(
         *("official dual", OFFICIAL, ALL_LOSSES, official(DUAL), decades(0, 12)),
@@ -237,19 +250,24 @@ PEERS = (
         *("official primal", OFFICIAL, SMOOTH, official(PRIMAL), decades(1, 12)),
         prepare=Official.prepare,
     ),
-    Contender("newton-cg", SKLEARN, ("logistic",), logistic("newton-cg"), decades(1, 12)),
-    Contender(
-        *("newton-cholesky", SKLEARN, ("logistic",), logistic("newton-cholesky"), decades(1, 12)),
-        takes=narrow,
+    *(
+        Contender(
+            *(method, SKLEARN, ("logistic", "softmax"), logistic(method), decades(1, 12)),
+            takes=narrow if method == "newton-cholesky" else anything,
+            free_intercept=True,
+        )
+        for method in ("newton-cg", "newton-cholesky", "lbfgs", "saga")
     ),
-    Contender("lbfgs", SKLEARN, ("logistic",), logistic("lbfgs"), decades(1, 12)),
-    Contender("saga", SKLEARN, ("logistic",), logistic("saga"), decades(1, 12)),
-    Contender("SGD", SKLEARN, ALL_LOSSES, sgd, PASSES),
+    Contender("SGD", SKLEARN, ALL_LOSSES, sgd, PASSES, free_intercept=True),
     Contender(
         *("Ridge direct", SKLEARN, ("squared",), ridge("cholesky"), (1e-4,)),
         takes=lambda X: min(X.shape) <= 3000,
+        free_intercept=True,
     ),
-    Contender("Ridge cg", SKLEARN, ("squared",), ridge("sparse_cg"), decades(1, 12)),
+    Contender(
+        *("Ridge cg", SKLEARN, ("squared",), ridge("sparse_cg"), decades(1, 12)),
+        free_intercept=True,
+    ),
     Contender("snapml", "snapml", SNAPML, snapml(1), decades(1, 12)),
     Contender(
         *("snapml, all cores", "snapml", SNAPML, snapml(os.cpu_count() or 1), decades(1, 12))
