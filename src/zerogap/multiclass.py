@@ -125,7 +125,7 @@ class MulticlassProblem(Problem):
         """Return a_i = -phi'(z_i) for all rows."""
         p = np.empty_like(z)
         self.over_rows(_set_votes, self.loss, self.y, z, p)
-        return self._votes(p)
+        return self.duals_of(p)
 
     def dual_point(self, z: np.ndarray, b: Any = 0.0) -> np.ndarray:
         """Return a feasible dual point for the scores z."""
@@ -136,8 +136,8 @@ class MulticlassProblem(Problem):
 
         Votes for other classes are scaled down and given back to the row's own class, which
         cannot leave the simplex.  With an intercept the factors depend on the two classes only:
-        the votes of class l for class k, summed over rows, must become a circulation, which
-        balancing a matrix by a diagonal similarity finds (Osborne, 1960).
+        the votes of class l for class k, summed over rows, must become a circulation; see
+        `balancing_factors`.
         """
         p = self._votes(alpha)
         self.over_rows(_normalise, p)
@@ -145,10 +145,9 @@ class MulticlassProblem(Problem):
             own = self.y[:, None] == self.xp.arange(self.n_classes)
             others = np.where(own, 0.0, p)
             flow = own.T.astype(np.float64) @ (self.share[:, None] * others)
-            others *= self.xp.asarray(balancing_factors(self.host(flow)))[self.y]
-            p = np.where(own, 1.0 - others.sum(axis=1, keepdims=True), others)
-        alpha = self._votes(p)
-        if self.fit_intercept:  # what rounding and a matrix that cannot be balanced leave over
+            p = others * self.xp.asarray(balancing_factors(self.host(flow)))[self.y]
+        alpha = self.duals_of(p)
+        if self.fit_intercept:  # what rounding leaves over
             rest = np.abs(self.share @ alpha).max()
             alpha = alpha if rest <= 1e-13 else np.zeros_like(alpha)
         return alpha
@@ -202,6 +201,16 @@ class MulticlassProblem(Problem):
         p[self.xp.arange(len(p)), self.y] += 1.0
         return p
 
+    def duals_of(self, p: np.ndarray) -> np.ndarray:
+        """Return e_y - p for rows p of the simplex, from the votes for the other classes alone.
+
+        1 - p_y would lose the digits of small votes, which long rows need.
+        """
+        rows, alpha = self.xp.arange(len(p)), -p
+        alpha[rows, self.y] = 0.0
+        alpha[rows, self.y] = -alpha.sum(axis=1)
+        return alpha
+
     def row_terms(self, z: np.ndarray, b: Any, alpha: np.ndarray) -> tuple[float, float]:
         """Return what the rows add to P and to the gap."""
         return self.over_rows(_excess, self.loss, self.y, self.share, self._votes(alpha), z + b)
@@ -226,8 +235,32 @@ def _aligned_zeros(size: int) -> np.ndarray:
     return room[start : start + size]
 
 
+_KEPT = 0.9  # share of the flow that balancing must keep, else a linear program is asked
+
+
 def balancing_factors(flow: np.ndarray) -> np.ndarray:
-    """Return factors in [0, 1] that turn a matrix of flows into one with equal in- and outflows."""
+    """Return factors in [0, 1] that turn a matrix of flows into one with equal in- and outflows.
+
+    A diagonal similarity finds them where flows are nearly balanced, as near an optimum.  Where
+    that fails or loses much of the flow, a linear program finds the largest circulation, which
+    exists for all flows.
+    """
+    factors = _similarity_factors(flow)
+    balanced = flow * factors
+    imbalance = np.abs(balanced.sum(axis=1) - balanced.sum(axis=0)).max()
+    if imbalance <= 1e-14 and balanced.sum() >= _KEPT * flow.sum():
+        return factors
+    largest = _largest_circulation(flow)
+    again = _similarity_factors(largest)  # a linear program is exact to some ten digits only
+    largest *= again
+    still = np.abs(largest.sum(axis=1) - largest.sum(axis=0)).max()
+    if still <= 1e-14 and (largest.sum() > balanced.sum() or imbalance > 1e-14):
+        return np.minimum(np.divide(largest, flow, out=np.zeros_like(flow), where=flow > 0), 1.0)
+    return factors if imbalance <= 1e-13 else np.zeros_like(flow)
+
+
+def _similarity_factors(flow: np.ndarray) -> np.ndarray:
+    """Balance a matrix by a diagonal similarity (Osborne, 1960), if that is possible."""
     scale = np.ones(len(flow))
     for _ in range(200):
         flows = flow * scale[:, None] / scale
@@ -242,6 +275,27 @@ def balancing_factors(flow: np.ndarray) -> np.ndarray:
     factors = np.where(flow > 0, scale[:, None] / scale, 0.0)
     top = factors.max()
     return factors / top if top > 0 else factors
+
+
+def _largest_circulation(flow: np.ndarray) -> np.ndarray:
+    """Return the flows f <= flow with equal in- and outflows and the largest sum."""
+    from scipy import optimize, sparse
+
+    sources, sinks = np.nonzero(flow)
+    if not len(sources):
+        return np.zeros_like(flow)
+    places = np.arange(len(sources))
+    ends = np.concatenate([sources, sinks]), np.concatenate([places, places])
+    signs = np.repeat([1.0, -1.0], len(sources))
+    conservation = sparse.csr_matrix((signs, ends), (len(flow), len(sources)))
+    limits, unit = flow[sources, sinks], float(flow.max())
+    bounds = np.column_stack([np.zeros(len(limits)), limits / unit])
+    zeros = np.zeros(len(flow))
+    found = optimize.linprog(-np.ones(len(limits)), A_eq=conservation, b_eq=zeros, bounds=bounds)
+    best = np.zeros_like(flow)
+    if found.status == 0:
+        best[sources, sinks] = np.clip(unit * found.x, 0.0, limits)
+    return best
 
 
 @kernel

@@ -26,6 +26,9 @@ _TENFOLD, _EXACT = 0.01, 1e-12  # what is to be left of the residual's square
 # Pivots of a matrix with a unit diagonal: below the first one its solutions have few right digits,
 # as measured on columns that are copies but for 1e-5 of their values; the others are tried in turn
 # where rounding has made the matrix indefinite.
+# Where the factorised matrix has this much more curvature than the Hessian itself, the latter is
+# rounding: columns that are copies of others, which a step would take apart without end.
+LEAST_CURVATURE = 1e-2
 _SMALL_PIVOT = 1e-9
 _RIDGES = (0.0, 1e-14, 1e-13, 1e-12, 1e-10, 1e-8, 1e-6)
 
@@ -118,8 +121,9 @@ class Hessian:
             inverse, accurate = self._inverse(self.rows, self.h, self.rough)
             if accurate:
                 return inverse(target), 0, factor
-            reduction = _EXACT if parabola else _TENFOLD
-            return *self._conjugate_gradients(inverse, target, reduction), factor
+            reduction = _TENFOLD if self.rough and not parabola else _EXACT
+            least = 0.0 if self.rough else LEAST_CURVATURE
+            return *self._conjugate_gradients(inverse, target, reduction, least), factor
         chosen = self.problem.place(np.sort(rng.choice(n, min(size, plenty), replace=False)))
         h = self.h[chosen]
         h *= self.h.sum() / max(h.sum(), 1e-300)
@@ -136,7 +140,9 @@ class Hessian:
         inverse, accurate = self._inverse(self.rows, self.h)
         if accurate:
             return inverse
-        return lambda target: self._conjugate_gradients(inverse, target, _EXACT)[0]
+        return lambda target: self._conjugate_gradients(
+            inverse, target, _EXACT, LEAST_CURVATURE
+        )[0]
 
     def __matmul__(self, v: np.ndarray) -> np.ndarray:
         d = self.problem.shape[1]
@@ -150,18 +156,23 @@ class Hessian:
         precondition: Callable[[np.ndarray], np.ndarray],
         target: np.ndarray,
         reduction: float = _TENFOLD,
+        least: float = 0.0,
     ) -> tuple[np.ndarray, int]:
-        """Solve until the square of the residual has fallen that far."""
+        """Solve until the square of the residual has fallen that far.
+
+        Directions whose curvature is less than `least` of what the preconditioner has are left out.
+        """
         p, rest = np.zeros_like(target), target.copy()
         eased = precondition(rest)
         along, size = eased, float(rest @ eased)
+        unit = rest.copy()  # what the preconditioner would have to be applied to for `along`
         goal = reduction * size
         products = 0
         while size > goal and products < _PRODUCTS:
             products += 1
             product = self @ along
             curvature = float(along @ product)
-            if not curvature > 0.0:  # rounding is all that is left of it
+            if not curvature > least * float(along @ unit):  # rounding is all that is left of it
                 break
             step = size / curvature
             p += step * along
@@ -169,6 +180,7 @@ class Hessian:
             eased = precondition(rest)
             before, size = size, float(rest @ eased)
             along = eased + (size / before) * along
+            unit = rest + (size / before) * unit
         return p, products
 
     def _inverse(

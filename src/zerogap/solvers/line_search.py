@@ -25,7 +25,7 @@ class Way(NamedTuple):
     """A straight way from a point, the intercept last."""
 
     p: np.ndarray  # of the weights
-    p_b: float
+    p_b: np.ndarray  # of the intercepts: one, one for each class, or none
     slope: float  # of the objective, at the start
     longest: float = math.inf  # step
     kink: float = 0.0  # slope of the L1 penalty along the way
@@ -39,8 +39,7 @@ class Way(NamedTuple):
 
 def straight_way(direction: np.ndarray, gradient: np.ndarray, d: int) -> Way:
     """Return the way along a direction of d weights and, perhaps, an intercept."""
-    p_b = float(direction[d]) if len(direction) > d else 0.0
-    return Way(direction[:d], p_b, float(gradient @ direction))
+    return Way(direction[:d], direction[d:], float(gradient @ direction))
 
 
 def orthant(w: np.ndarray, gradient: np.ndarray, l1: float, most: int) -> np.ndarray:
@@ -76,9 +75,9 @@ def orthant_way(
     for _ in range(60):
         end = w + length * direction[:d]
         end[end * signs <= 0.0] = 0.0
-        p, p_b = end - w, length * float(direction[d:].sum())
+        p, p_b = end - w, length * direction[d:]
         kink = l1 * (float(np.abs(end).sum()) - size)
-        slope = float(gradient[:d] @ p) + p_b * float(gradient[d:].sum()) + kink
+        slope = float(gradient[:d] @ p + gradient[d:] @ p_b) + kink
         if slope < 0.0:
             break
         length *= 0.5

@@ -15,6 +15,7 @@ from scipy import linalg
 from zerogap._jit import rowwise
 from zerogap.multiclass import MulticlassProblem
 from zerogap.solvers.hessian import (
+    LEAST_CURVATURE,
     _EXACT,
     _PRODUCTS,
     _RIDGES,
@@ -32,7 +33,7 @@ _RIDGE = 1e-11  # of correlations: more than rounding, which might make them ind
 
 
 @rowwise(sums=0)
-def _bend(share, h, dz, start, stop):
+def bend(share, h, dz, start, stop):
     """dz_i := share_i J_i dz_i with J_i = diag(h_i) - h_i h_i' / sum(h_i)
 
     Scores count from that of the class with the largest h, whose own term is minus the others':
@@ -95,7 +96,7 @@ class MulticlassHessian:
         self.problem, self.h = problem, h
         d, intercept, xp = problem.shape[1], problem.fit_intercept, problem.xp
         if ridge is None:
-            self.least = xp.full(d + intercept, problem.lam)
+            self.least = xp.full(d + intercept, problem.strength)
             if intercept:
                 self.least[-1] = _LEAST
         else:
@@ -103,17 +104,17 @@ class MulticlassHessian:
 
     def __matmul__(self, v: np.ndarray) -> np.ndarray:
         dz = all_scores(self.problem, v)
-        self.problem.over_rows(_bend, self.problem.share, self.h, dz)
+        self.problem.over_rows(bend, self.problem.share, self.h, dz)
         product = all_sums(self.problem, dz)
         product += self.least * v
         return product
 
     def solve(
-        self, target: np.ndarray, scale: np.ndarray, inverse: np.ndarray
+        self, target: np.ndarray, scale: np.ndarray, inverse: np.ndarray, limit: int = _PRODUCTS
     ) -> tuple[np.ndarray, int]:
         """Return the Newton direction and the number of products that it took.
 
-        Conjugate gradients go on until the residual has fallen tenfold.
+        Conjugate gradients go on until the residual has fallen tenfold, or to the limit.
         """
         xp, rows = self.problem.xp, self.problem.rows
         if inverse.ndim == 3 and hasattr(rows, "X"):
@@ -127,10 +128,13 @@ class MulticlassHessian:
         change = xp.stack([-eased, eased])  # of both, for a step of one
         size = _dot(found[1], eased)
         goal, products = _ENOUGH * float(size), 0
-        while products < _PRODUCTS and float(size) > goal:
+        while products < limit and float(size) > goal:
             products += 1
             change[1] = self @ change[0]
-            found += (size / _dot(change[0], change[1])) * change
+            curvature = _dot(change[0], change[1])
+            if not float(curvature) > 0.0:  # rounding is all that is left of it
+                return found[0], limit
+            found += (size / curvature) * change
             eased = _eased(found[1], scale, inverse)
             before, size = size, _dot(found[1], eased)
             change[0] *= size / before
@@ -211,24 +215,57 @@ class MulticlassHessian:
                 matrix[m, :, m] += block
         return matrix
 
-    def _refined(self, solve: Callable[[np.ndarray], np.ndarray], target: np.ndarray) -> np.ndarray:
-        """Return the solution by conjugate gradients, from an inverse that has few right digits."""
+    def inverse_of(self, free: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that solves for the weights that are free, with the others at rest.
+
+        Free is a mask of the weights.  It takes and returns matrices such as them.
+        """
+        places = np.flatnonzero(free)
+        matrix = self._whole_matrix().reshape(free.size, free.size)[np.ix_(places, places)]
+        diagonal = np.diagonal(matrix) + (np.zeros(free.shape) + self.least).ravel()[places]
+        scale = 1.0 / np.sqrt(np.maximum(diagonal, 1e-300))
+        matrix *= scale
+        matrix *= scale[:, None]
+        np.fill_diagonal(matrix, 1.0)
+        inverse, _ = _equilibrated_inverse(matrix)
+
+        def solve(target: np.ndarray) -> np.ndarray:
+            found = np.zeros(free.shape)
+            found.flat[places] = scale * inverse(scale * target.flat[places])
+            return found
+
+        return lambda target: self._refined(solve, np.where(free, target, 0.0), free)
+
+    def _refined(
+        self,
+        solve: Callable[[np.ndarray], np.ndarray],
+        target: np.ndarray,
+        free: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return the solution by conjugate gradients, from an inverse that has few right digits.
+
+        Weights that are not free stay at rest.
+        """
         found, rest = np.zeros_like(target), target.copy()
         along = eased = solve(rest)
+        unit = rest.copy()  # what the inverse would have to be applied to for `along`
         size = float(_dot(rest, eased))
         goal = _EXACT * size
         for _ in range(_PRODUCTS):
             if not size > goal:
                 break
             product = self @ along
+            if free is not None:
+                product[~free] = 0.0
             curvature = float(_dot(along, product))
-            if not curvature > 0.0:  # rounding is all that is left of it
+            if not curvature > LEAST_CURVATURE * float(_dot(along, unit)):
                 break
             found += (size / curvature) * along
             rest -= (size / curvature) * product
             eased = solve(rest)
             before, size = size, float(_dot(rest, eased))
             along = eased + (size / before) * along
+            unit = rest + (size / before) * unit
         return found
 
     def preconditioner(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

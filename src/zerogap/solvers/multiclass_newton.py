@@ -17,14 +17,19 @@ import numpy as np
 from zerogap._jit import rowwise
 from zerogap.multiclass import MulticlassProblem
 from zerogap.multiclass_losses import MulticlassHinge, Softmax
+from zerogap.penalties import L2
+from zerogap.solvers.hessian import _PRODUCTS as PRODUCTS
 from zerogap.solvers.hessian import check_memory
-from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
-from zerogap.solvers.line_search import search
+from zerogap.solvers.line_search import Way, orthant, orthant_way, search, straight_way
+from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums, bend
 from zerogap.solvers.newton import _PART, _ROWS_PER_FEATURE
+from zerogap.solvers.polish import is_worth_polishing, polished
 from zerogap.solvers.protocol import Answer, Solver, State
-from zerogap.solvers.sgd import check_l2
 
 _PATIENCE = 8  # products
+MOST_DIRECT = 3000  # weights, those of all classes, up to which the whole Hessian is factorised:
+FEW_WEIGHTS = 100  # up to so many at once,
+PRODUCTS_BEFORE_DIRECT = 60  # with more when one direction has taken so many products
 _FIRST = 0.3  # of the loss at the start: the first temperature
 _COOLER = 0.35  # from one temperature to the next
 _BALANCE = 2.0  # the sub-problem's part of the gap at which its centre moves, by smoothing's
@@ -98,6 +103,8 @@ class MulticlassNewtonState(State):
     least: float = 0.0  # one below which rounding of scores shows in votes
     scale: np.ndarray = field(default_factory=lambda: _EMPTY)  # the preconditioner
     inverse: np.ndarray = field(default_factory=lambda: _EMPTY)
+    polished: np.ndarray = field(default_factory=lambda: _EMPTY)  # a better dual point, if any
+    direct: bool = False  # whether conjugate gradients have taken too long
     products: int = 0  # for the last direction
     limit: int = -1  # products from which the preconditioner is renewed
     steps: int = 0  # since the centre moved
@@ -197,7 +204,8 @@ class MulticlassNewton(Solver):
     def answer(self, problem: Any, state: MulticlassNewtonState) -> Answer:
         d = problem.shape[1]
         b: Any = state.w[:, d].copy() if problem.fit_intercept else problem.xp.zeros(len(state.w))
-        return state.w[:, :d].copy(), b, problem._votes(state.p)
+        alpha = state.polished if len(state.polished) else problem.duals_of(state.p)
+        return state.w[:, :d].copy(), b, alpha
 
     def relative_gap(self, problem: Any, state: MulticlassNewtonState) -> float:
         return (state.excess + state.residual) / max(state.value, 1e-300)
@@ -224,56 +232,121 @@ class MulticlassNewton(Solver):
 
     def _look_around(self, problem: Any, state: MulticlassNewtonState) -> int:
         """Begin a sub-problem where the last one ended; return the passes."""
-        w, state.p = state.w[:, : problem.shape[1]], np.empty_like(state.z)
+        w, state.p = state.w[:, : problem.shape[1]].copy(), np.empty_like(state.z)
         value, _, state.excess = _vote(problem, state.z, state.z, state.p, state.centre, state.mu)
-        state.value = value + 0.5 * problem.lam * float((w * w).sum())
+        state.value = value + problem.penalty_terms(w, w)[0]
         self._set_gradient(problem, state)
         return 1
 
     def _set_gradient(self, problem: Any, state: MulticlassNewtonState) -> None:
-        d, lam = problem.shape[1], problem.lam
-        state.gradient = -all_sums(problem, problem.share[:, None] * problem._votes(state.p))
-        state.gradient[:, :d] += lam * state.w[:, :d]
-        state.residual = 0.5 / lam * float((state.gradient[:, :d] ** 2).sum())
+        """Set the gradient of all but the L1 penalty, and the penalty's part of the gap."""
+        d, w = problem.shape[1], state.w[:, : problem.shape[1]]
+        sums = all_sums(problem, problem.share[:, None] * problem.duals_of(state.p))
+        state.gradient = -sums
+        state.gradient[:, :d] += problem.strength * w
+        u = sums[:, :d] / problem.lam
+        state.residual = problem.penalty_terms(w.copy(), u.copy())[1]
 
     def _step(self, problem: Any, state: MulticlassNewtonState) -> int:
         """Make one step of Newton's method with a line search; return the passes it took."""
-        lam, d = problem.lam, problem.shape[1]
+        d = problem.shape[1]
         hessian = MulticlassHessian(problem, state.p / (state.mu or 1.0))
-        worn = state.products > state.limit
-        if worn:
-            state.scale, state.inverse = hessian.preconditioner(state.rng)
-        preconditioner = (state.scale, state.inverse)
-        direction, state.products = hessian.solve(-state.gradient, *preconditioner)
-        if worn:
-            patience = _PATIENCE if problem.on_device else 4  # there, inverses take longer
-            state.limit = state.products + max(patience, state.products // 2)
+        way = self._find_way(problem, state, hessian)
+        direction = state.w.copy()
+        direction[:, :d] = way.p.reshape(-1, d)
+        direction[:, d:] = way.p_b.reshape(len(direction), -1)
         dz = all_scores(problem, direction)
-        w, dw, p = state.w[:, :d], direction[:, :d], np.empty_like(state.p)
-        both = problem.xp.stack([w, dw]).reshape(2, -1)
+        p, before = np.empty_like(state.p), state.w[:, :d].ravel()
+        both = problem.xp.stack([before, way.p])
         (ww, wd), (_, dd) = (both @ both.T).tolist()
-        start = float((state.gradient * direction).sum())
+        strength = problem.strength
 
         def look(t: float) -> tuple[float, float]:
             z = state.z + t * dz
             value, slope, state.excess = _vote(problem, z, dz, p, state.centre, state.mu)
-            value += 0.5 * lam * (ww + 2.0 * t * wd + t * t * dd)
-            return value, slope + lam * (wd + t * dd)
+            value += 0.5 * strength * (ww + 2.0 * t * wd + t * t * dd)
+            value += problem.lam * way.l1_before + t * way.kink
+            return value, slope + strength * (wd + t * dd) + way.kink
 
-        t, state.value = search(look, state.value, start)
+        t, state.value = search(look, state.value, way.slope, way.longest)
         state.w = state.w + t * direction
+        state.w[:, :d] = way.at(before, t).reshape(-1, d)
         state.z = state.z + t * dz
         state.p = p
         state.steps += 1
         self._set_gradient(problem, state)
+        state.polished = _EMPTY
+        small = state.w.size <= MOST_DIRECT
+        if not state.mu and small and is_worth_polishing(problem, state, way.slope):
+            self._polish(problem, state)
         return math.ceil(2 + state.products * len(hessian.h) / len(p))
+
+    def _polish(self, problem: Any, state: MulticlassNewtonState) -> None:
+        """Replace the dual point of a smooth loss by one whose sum belongs to w."""
+        d, ones = problem.shape[1], np.ones(len(state.p))
+        inverse = MulticlassHessian(problem, state.p).inverse()
+
+        def solve(of_weights: np.ndarray, of_intercept: np.ndarray) -> Any:
+            found = inverse(np.column_stack([of_weights, of_intercept.reshape(len(of_weights), -1)]))
+            found = apart(found) if isinstance(problem.penalty, L2) else found
+            return found[:, :d].copy(), found[:, d:].ravel()
+
+        def respond(dz: np.ndarray) -> np.ndarray:
+            problem.over_rows(bend, ones, state.p, dz)
+            return dz
+
+        w = np.ascontiguousarray(state.w[:, :d])
+        state.polished, state.residual = polished(
+            problem, w, problem.duals_of(state.p), solve, respond
+        )
+        state.excess = problem.row_terms(state.z, 0.0, state.polished)[1]
+
+    def _find_way(self, problem: Any, state: MulticlassNewtonState, hessian: Any) -> Way:
+        """Return where to go, with the L1 penalty within one orthant."""
+        d, (C, width) = problem.shape[1], state.w.shape
+        w, gradient = state.w[:, :d].ravel(), listed(state.gradient, d)
+        if isinstance(problem.penalty, L2):
+            direction = apart(self._direction(problem, state, hessian))
+            return straight_way(listed(direction, d), gradient, C * d)
+        l1 = problem.lam * problem.l1_ratio
+        signs = orthant(w, gradient[: C * d], l1, C * d)
+        free, slope = np.ones((C, width), np.bool_), state.gradient.copy()
+        free[:, :d] = signs.reshape(C, d) != 0.0
+        slope[:, :d] += l1 * signs.reshape(C, d)
+        direction = np.zeros_like(slope)
+        if free.any():
+            direction = hessian.inverse_of(free)(-slope)
+        return orthant_way(problem, w, listed(direction, d), gradient, signs)
+
+    def _direction(self, problem: Any, state: MulticlassNewtonState, hessian: Any) -> np.ndarray:
+        """Return the Newton direction: by conjugate gradients, or directly if these take long."""
+        possible = state.w.size <= MOST_DIRECT and not problem.on_device
+        if possible and (state.direct or state.w.size <= FEW_WEIGHTS):
+            return hessian.inverse()(-state.gradient)
+        worn = state.products > state.limit
+        if worn:
+            state.scale, state.inverse = hessian.preconditioner(state.rng)
+        preconditioner = (state.scale, state.inverse)
+        limit = PRODUCTS_BEFORE_DIRECT if possible else PRODUCTS
+        direction, state.products = hessian.solve(-state.gradient, *preconditioner, limit)
+        if worn:
+            patience = _PATIENCE if problem.on_device else 4  # there, inverses take longer
+            state.limit = state.products + max(patience, state.products // 2)
+        if possible and state.products >= limit:
+            state.direct = True
+            return hessian.inverse()(-state.gradient)
+        return direction
 
     def _compile(self, problem: Any) -> None:
         few = problem.take(problem.xp.arange(min(2, problem.shape[0])))
         self._steps(few, self.begin(few, np.random.default_rng(0)), 1)
 
     def _check(self, problem: Any) -> None:
-        check_l2(self, problem)
+        if not isinstance(problem.penalty, L2):
+            self._require(
+                math.prod(problem.weight_shape) <= MOST_DIRECT and not problem.on_device,
+                f"takes an elastic net with up to {MOST_DIRECT:,} weights, on the CPU: use SDCA",
+            )
         known = isinstance(problem.loss, Softmax | MulticlassHinge)
         self._require(known, f"knows no derivative of the votes of {problem.loss}: use SDCA")
         check_memory(self, problem)
@@ -282,3 +355,16 @@ class MulticlassNewton(Solver):
 def _as_centre(p: np.ndarray) -> np.ndarray:
     votes = np.maximum(p, _FEWEST)
     return np.log(votes / votes.sum(axis=1, keepdims=True))
+
+
+def apart(direction: np.ndarray) -> np.ndarray:
+    """Return the direction without what is common to all classes.
+
+    That changes no vote, and the optimum of an L2 penalty has none of it: it is rounding.
+    """
+    return direction - direction.mean(axis=0)
+
+
+def listed(a: np.ndarray, d: int) -> np.ndarray:
+    """Return what belongs to weights, one class after another, and then to intercepts."""
+    return np.concatenate([a[:, :d].ravel(), a[:, d:].ravel()])

@@ -20,6 +20,7 @@ from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.hessian import DIRECT, Hessian, check_memory, is_parabola
 from zerogap.solvers.line_search import Way, orthant, orthant_way, search, straight_way
+from zerogap.solvers.polish import is_worth_polishing, polished
 from zerogap.solvers.protocol import Answer, Solver, State
 
 _BALANCE = 0.5  # the sub-problem's part of the gap at which its centre moves
@@ -147,6 +148,7 @@ class NewtonState(State):
     value: float = math.inf  # of the sub-problem, at most that of the problem
     excess: float = math.inf  # the part of the gap that smoothing costs
     residual: float = math.inf  # the part of the gap that the sub-problem's solution would close
+    polished: np.ndarray = field(default_factory=lambda: _EMPTY)  # a better dual point, if any
     part: Problem | None = field(default=None, metadata={"saved": False})  # the near rows
 
 
@@ -234,7 +236,8 @@ class Newton(Solver):
         return 1
 
     def answer(self, problem: Problem, state: NewtonState) -> Answer:
-        return state.w.copy(), state.b, self._alpha(state)
+        alpha = state.polished if len(state.polished) else self._alpha(state)
+        return state.w.copy(), state.b, alpha
 
     def _alpha(self, state: NewtonState) -> np.ndarray:
         alpha = state.alpha.copy()
@@ -320,10 +323,11 @@ class Newton(Solver):
             mean = state.far_mean + part.share @ state.near_alpha
             gradient = np.append(gradient, -mean)
         way, products = self._find_way(problem, part, state, gradient)
-        dz = part.scores(way.p) + way.p_b
+        p_b = float(way.p_b.sum())
+        dz = part.scores(way.p) + p_b
         alpha, h = _two_like(problem, dz)
         # the far rows' part of the objective is a line: their dual variables do not change
-        far_line = -problem.lam * float(state.far_u @ way.p) - state.far_mean * way.p_b
+        far_line = -problem.lam * float(state.far_u @ way.p) - state.far_mean * p_b
         ww, wp, pp = (float(a @ b) for a, b in ((state.w, state.w), (state.w, way.p), (way.p, way.p)))
 
         def look(t: float) -> tuple[float, float]:
@@ -336,7 +340,7 @@ class Newton(Solver):
         t, state.value = search(look, state.value, way.slope, way.longest)
         state.far_value += t * far_line
         state.w = way.at(state.w, t)
-        state.b += t * way.p_b
+        state.b += t * p_b
         state.near_z += t * dz
         if state.gamma:  # late in a run few have changed
             state.near_u += part.dual_sum(alpha - state.near_alpha)
@@ -345,11 +349,29 @@ class Newton(Solver):
         state.near_alpha, state.near_h = alpha, h
         state.steps += 1
         state.residual = problem.penalty_terms(state.w, state.far_u + state.near_u)[1]
-        state.excess = 0.0
+        state.excess, state.polished = 0.0, _EMPTY
         if state.gamma:
             data = (part.loss, part.y, part.share, alpha, state.near_z)
             state.excess = part.over_rows(_excess, *data)
+        elif is_worth_polishing(problem, state, way.slope):
+            self._polish(problem, state)
         return math.ceil((products + 2) * len(state.near) / problem.shape[0])
+
+    def _polish(self, problem: Problem, state: NewtonState) -> None:
+        """Replace the dual point of a smooth loss by one whose sum belongs to w."""
+        d, share = problem.shape[1], np.maximum(problem.share, 1e-300)
+        inverse = Hessian(problem, state.near_h).inverse()
+
+        def solve(of_weights: np.ndarray, of_intercept: Any) -> tuple[np.ndarray, Any]:
+            found = inverse(np.append(of_weights, of_intercept))
+            return found[:d], found[d:].sum()
+
+        answer = polished(
+            problem, state.w, state.near_alpha, solve, lambda dz: state.near_h * dz / share
+        )
+        state.polished, state.residual = answer
+        data = (problem.loss, problem.y, problem.share, state.polished, state.near_z)
+        state.excess = problem.over_rows(_excess, *data)
 
     def _find_way(
         self, problem: Problem, part: Problem, state: NewtonState, gradient: np.ndarray
