@@ -132,13 +132,13 @@ class MulticlassProblem(Problem):
         """
         p = self._votes(alpha)
         self.over_rows(_normalise, p)
+        own = self.y[:, None] == self.xp.arange(self.n_classes)
+        others = np.where(own, 0.0, p)
         if self.fit_intercept:
-            own = self.y[:, None] == self.xp.arange(self.n_classes)
-            others = np.where(own, 0.0, p)
             flow = own.T.astype(np.float64) @ (self.share[:, None] * others)
             others *= self.xp.asarray(balancing_factors(self.host(flow)))[self.y]
-            p = np.where(own, 1.0 - others.sum(axis=1, keepdims=True), others)
-        alpha = self._votes(p)
+        # few votes for others are lost in 1 - p_y, and huge rows need all their digits
+        alpha = np.where(own, others.sum(axis=1, keepdims=True), -others)
         if self.fit_intercept:  # what rounding and a matrix that cannot be balanced leave over
             rest = np.abs(self.share @ alpha).max()
             alpha = alpha if rest <= 1e-13 else np.zeros_like(alpha)
