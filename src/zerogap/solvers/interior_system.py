@@ -14,6 +14,9 @@ REFINEMENTS = 4  # of a direction at most
 COSTLY = 0.01  # of mu: residuals whose part of the gap is larger are solved for again
 PRODUCTS = 100  # with the Hessian for one direction: near copies of columns need up to so many
 REDUCTION = 1e-12  # of the residual's square by conjugate gradients; refinement does the rest
+# Of the diagonal, added to it: along exact copies of columns refinement would else divide rounding
+# by lam.  What rounding does to the scores falls by 1e-16 / DAMPING in each refinement.
+DAMPING = 1e-13
 ROUNDING = 4.0 * np.finfo(np.float64).eps  # of sums over rows, by the root of their square sums
 
 
@@ -42,10 +45,12 @@ class System:
         self.squares = problem.rows.square_sums(problem.share)
         if len(shape) == 2:
             self.hessian: Any = MulticlassHessian(problem, rows.h, ridge)
-            self.inverse, self.accurate = self.hessian.factorised()
+            self.inverse, self.accurate = self.hessian.factorised(DAMPING)
         else:
             self.hessian = Hessian(problem, rows.h, damping=0.0, ridge=ridge)
-            self.inverse, self.accurate = self.hessian._inverse(self.hessian.rows, self.hessian.h)
+            more = DAMPING * (problem.rows.square_sums(rows.h) + ridge)
+            damped = Hessian(problem, rows.h, damping=0.0, ridge=ridge + more)
+            self.inverse, self.accurate = damped._inverse(damped.rows, damped.h)
 
     def objective(self) -> float:
         """Return P."""
@@ -66,7 +71,7 @@ class System:
             rest = self._residual(self.w + dw, [part.landing() for part in self.parts])
             if not self._cost(rest[0]) > COSTLY * goal or self._is_rounding(rest):
                 break
-            more = self._solve(rest)
+            more = self.inverse(*rest)
             dw, dz = dw + more, dz + scores(self.problem, more)
             fastest = self._turn(dw, dz)
         return dw, 1.0 / fastest if fastest > 0.0 else math.inf
