@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from zerogap.history import Record
 from zerogap.multiclass_losses import MulticlassHinge
 from zerogap.solvers.hessian import DIRECT, check_memory
 from zerogap.solvers.interior_parts import Lines, Votes, count_segments
@@ -41,6 +42,7 @@ from zerogap.solvers.protocol import Answer, Solver, State
 _EMPTY = np.empty(0)
 _LEAST = 1e-26  # of the first mu: all that rounding leaves of a gap is larger
 _EXACT = 1e-14  # of the objective: no smaller mu or gap is worth having
+PART_OF_GAP = 0.1  # asked for, that mu ends with: rounding shows the more the smaller mu is
 SHORT_STEP = 0.1  # the direction is bent too much: centring comes first
 STEPS_WITHOUT_GAIN = 12  # until a run has stalled, as none of 600 raw tables recovered later
 
@@ -54,6 +56,7 @@ class InteriorPointState(State):
     coordinates: Any = None  # Lines, if there is an L1 penalty
     mu: float = math.inf
     least: float = 0.0  # mu to end at
+    tol: float = 0.0  # relative gap that is asked for
     idle: int = 0  # steps in which mu has not fallen
     stalled: bool = False  # nothing more can be gained
 
@@ -117,6 +120,11 @@ class InteriorPoint(Solver):
             w = _sparsest(problem, w, b, alpha)
         return w, b, alpha
 
+    def observe(
+        self, problem: Any, state: InteriorPointState, record: Record, tol: float
+    ) -> None:
+        state.tol = tol
+
     def _steps(self, problem: Any, state: InteriorPointState, count: int) -> int:
         with np.errstate(all="ignore"):  # steps that are not finite are not made
             for _ in range(count):
@@ -139,7 +147,8 @@ class InteriorPoint(Solver):
         _, longest = system.turn(0.0)
         reached = sum(part.reach(min(1.0, longest)) for part in parts) / system.products
         sigma = min(1.0, reached / mu) ** 3
-        least = max(state.least, _EXACT * system.objective())
+        enough = max(_EXACT, PART_OF_GAP * state.tol / system.products) * system.objective()
+        least = max(state.least, enough)
         dw, longest = system.turn(max(sigma * mu, least), exact=True)
         # far from the central path the boundary must not come close
         step = min(1.0, min(max(0.9, 1.0 - sigma), 0.9999) * longest)
