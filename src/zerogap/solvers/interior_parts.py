@@ -9,6 +9,7 @@ numbers whose products all go to zero together.  Parts share the methods that a 
     landing    the dual variables after a whole step
     reach      the sum of the products after a step
     move       make the step
+    settle     take the place on the central path that belongs to scores
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from zerogap._jit import rowwise
 from zerogap.losses import Loss
 
 _SCRATCH: Any = {"saved": False}
+_EMPTY = np.empty(0)
 
 
 @rowwise(sums=0)
@@ -129,12 +131,14 @@ class Lines:
 
     share: np.ndarray = field(metadata=_SCRATCH)
     slope: np.ndarray = field(metadata=_SCRATCH)
+    low: np.ndarray = field(metadata=_SCRATCH)
+    length: np.ndarray = field(metadata=_SCRATCH)
     over: Callable[..., Any] = field(metadata=_SCRATCH)  # runs a kernel over the units
-    a: np.ndarray
-    t: np.ndarray
-    s: np.ndarray
-    r: np.ndarray
-    v: np.ndarray
+    a: np.ndarray = field(default_factory=lambda: _EMPTY)
+    t: np.ndarray = field(default_factory=lambda: _EMPTY)
+    s: np.ndarray = field(default_factory=lambda: _EMPTY)
+    r: np.ndarray = field(default_factory=lambda: _EMPTY)
+    v: np.ndarray = field(default_factory=lambda: _EMPTY)
 
     @classmethod
     def of_rows(cls, problem: Any, z: np.ndarray) -> Lines:
@@ -143,43 +147,37 @@ class Lines:
         low = xp.empty(n)
         length, slope = xp.empty((2, n, count_segments(problem.loss)))
         problem.over_rows(_fill_segments, problem.loss, problem.y, low, length, slope)
-        above = z[:, None] + slope
-        size = _mean(problem.share, np.abs(above)) or 1.0
-        mu = 0.5 * size * _mean(problem.share, length)
-        return cls._centred(problem.share, slope, problem.over_rows, low, length, above, mu)
+        lines = cls(problem.share, slope, low, length, problem.over_rows)
+        size = _mean(problem.share, np.abs(z[:, None] + slope)) or 1.0
+        lines.settle(z, 0.5 * size * _mean(problem.share, length))
+        return lines
 
     @classmethod
     def of_coordinates(cls, problem: Any, share: float, mu: float) -> Lines:
         """Return units for the absolute values of all weights, which are zero."""
         xp, count = problem.xp, math.prod(problem.weight_shape)
-        low, shares, zeros = xp.full(count, -1.0), xp.full(count, share), xp.zeros((count, 1))
-        return cls._centred(shares, zeros, problem.over_features, low, zeros + 2.0, zeros, mu)
+        low, zeros = xp.full(count, -1.0), xp.zeros((count, 1))
+        lines = cls(xp.full(count, share), zeros, low, zeros + 2.0, problem.over_features)
+        lines.settle(zeros[:, 0], mu)
+        return lines
 
-    @classmethod
-    def _centred(
-        cls,
-        share: np.ndarray,
-        slope: np.ndarray,
-        over: Any,
-        low: np.ndarray,
-        length: np.ndarray,
-        above: np.ndarray,
-        mu: float,
-    ) -> Lines:
-        """Return units with r - v = above and t r = s v = mu, by the root of a parabola."""
+    def settle(self, z: np.ndarray, mu: float) -> None:
+        """Set r - v = z + c and t r = s v = mu, by the root of a parabola."""
+        above, length = z[:, None] + self.slope, self.length
         kappa = np.abs(above) * (length / mu)
         root = np.hypot(kappa, 2.0)
         less = 2.0 * length / (kappa + 2.0 + root)
         more = length * ((kappa + root) / (kappa + 2.0 + root))
-        t, s = np.where(above > 0.0, less, more), np.where(above > 0.0, more, less)
         small = mu / more
         large = small + np.abs(above)
-        r, v = np.where(above > 0.0, large, small), np.where(above > 0.0, small, large)
-        if t.shape[1] == 2:  # with zero between them
-            a = t[:, 1] - s[:, 0]
+        up = above > 0.0
+        self.t, self.s = np.where(up, less, more), np.where(up, more, less)
+        self.r, self.v = np.where(up, large, small), np.where(up, small, large)
+        if length.shape[1] == 2:  # with zero between them
+            self.a = self.t[:, 1] - self.s[:, 0]
         else:
-            a = np.where(t[:, 0] < s[:, 0], low + t[:, 0], (low + length[:, 0]) - s[:, 0])
-        return cls(share, slope, over, a, t, s, r, v)
+            t, s, low = self.t[:, 0], self.s[:, 0], self.low
+            self.a = np.where(t < s, low + t, (low + length[:, 0]) - s)
 
     @property
     def products(self) -> float:
@@ -314,6 +312,26 @@ def _move_votes(p, r, dp, dr, step, start, stop):
             r[i, k] += step * dr[i, k]
 
 
+@rowwise(sums=0)
+def _settle_votes(y, z, mu, p, r, start, stop):
+    """Set p r = mu with votes that sum to one, by Newton's method on the level's height"""
+    for i in range(start, stop):
+        top = z[i, y[i]]
+        for k in range(p.shape[1]):
+            top = max(top, z[i, k] + (k != y[i]))
+        height = mu  # above the best class; sum_k mu / r_k falls and is convex in it
+        for _ in range(60):
+            total, fall = 0.0, 0.0
+            for k in range(p.shape[1]):
+                r[i, k] = height + ((top - z[i, k]) - (k != y[i]))
+                p[i, k] = mu / r[i, k]
+                total += p[i, k]
+                fall += p[i, k] / r[i, k]
+            if total - 1.0 <= 1e-14:
+                break
+            height += (total - 1.0) / fall
+
+
 @dataclass
 class Votes:
     """Rows of the multiclass hinge, the level of the best class less the score of the own one.
@@ -324,17 +342,20 @@ class Votes:
     """
 
     problem: Any = field(metadata=_SCRATCH)
-    p: np.ndarray
-    r: np.ndarray
+    p: np.ndarray = field(default_factory=lambda: _EMPTY)
+    r: np.ndarray = field(default_factory=lambda: _EMPTY)
 
     @classmethod
     def of_rows(cls, problem: Any, z: np.ndarray) -> Votes:
         """Return the rows of a problem with scores z."""
-        costly = z + (problem.y[:, None] != problem.xp.arange(problem.n_classes))
-        r = costly.max(axis=1, keepdims=True) + 1.0 - costly
-        p = 1.0 / r
-        p /= p.sum(axis=1, keepdims=True)
-        return cls(problem, p, r)
+        votes = cls(problem)
+        votes.settle(z, 1.0 / problem.n_classes)
+        return votes
+
+    def settle(self, z: np.ndarray, mu: float) -> None:
+        """Set the level such that p r = mu and the votes sum to one."""
+        self.p, self.r = np.empty_like(z), np.empty_like(z)
+        self.problem.over_rows(_settle_votes, self.problem.y, z, mu, self.p, self.r)
 
     @property
     def products(self) -> float:

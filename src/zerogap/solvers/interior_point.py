@@ -43,6 +43,8 @@ _EMPTY = np.empty(0)
 _LEAST = 1e-26  # of the first mu: all that rounding leaves of a gap is larger
 _EXACT = 1e-14  # of the objective: no smaller mu or gap is worth having
 PART_OF_GAP = 0.1  # asked for, that mu ends with: rounding shows the more the smaller mu is
+NEAR = 0.1  # fall of the smooth function, over what a row adds to it, that is close enough
+CENTRINGS = 40  # Newton steps at most
 SHORT_STEP = 0.1  # the direction is bent too much: centring comes first
 STEPS_WITHOUT_GAIN = 12  # until a run has stalled, as none of 600 raw tables recovered later
 
@@ -56,8 +58,13 @@ class InteriorPointState(State):
     coordinates: Any = None  # Lines, if there is an L1 penalty
     mu: float = math.inf
     least: float = 0.0  # mu to end at
+    astray: int = 0  # steps to the central path that may come
+    recentred: float = math.inf  # mu of the last ones
     tol: float = 0.0  # relative gap that is asked for
     idle: int = 0  # steps in which mu has not fallen
+    best: float = math.inf  # gap, about, of the best point: close to rounding later ones are worse
+    best_w: np.ndarray = field(default_factory=lambda: _EMPTY)
+    best_alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
     stalled: bool = False  # nothing more can be gained
 
 
@@ -112,9 +119,10 @@ class InteriorPoint(Solver):
         return 1
 
     def answer(self, problem: Any, state: InteriorPointState) -> Answer:
-        d, alpha = problem.shape[1], state.rows.alpha
-        w = np.ascontiguousarray(state.w[..., :d]).copy()
-        b: Any = state.w[..., d].copy() if problem.fit_intercept else 0.0 * state.w[..., 0]
+        d, near = problem.shape[1], math.isfinite(state.best)
+        best, alpha = (state.best_w, state.best_alpha) if near else (state.w, state.rows.alpha)
+        w, alpha = np.ascontiguousarray(best[..., :d]).copy(), alpha.copy()
+        b: Any = best[..., d].copy() if problem.fit_intercept else 0.0 * best[..., 0]
         b = b if np.ndim(b) else float(b)
         if problem.l1_ratio:
             w = _sparsest(problem, w, b, alpha)
@@ -139,6 +147,11 @@ class InteriorPoint(Solver):
         """Predict where mu could fall to along a straight line, then aim there along a curve."""
         system = System(problem, state.w, state.rows, state.coordinates)
         mu, parts = system.mu, system.parts
+        if state.astray:
+            state.astray -= 1
+            if system.recentre() <= NEAR:
+                state.astray = 0
+            return
         state.idle = 0 if mu < 0.9 * state.mu else state.idle + 1
         state.mu = min(mu, state.mu)
         if state.idle > STEPS_WITHOUT_GAIN or not math.isfinite(mu):
@@ -152,6 +165,9 @@ class InteriorPoint(Solver):
         dw, longest = system.turn(max(sigma * mu, least), exact=True)
         # far from the central path the boundary must not come close
         step = min(1.0, min(max(0.9, 1.0 - sigma), 0.9999) * longest)
+        if not step >= SHORT_STEP and mu < 0.1 * state.recentred and system.is_infeasible():
+            state.astray, state.recentred = CENTRINGS, mu
+            return
         if not step >= SHORT_STEP:
             for part in parts:
                 part.stand()
@@ -163,6 +179,9 @@ class InteriorPoint(Solver):
         state.w += step * dw
         for part in parts:
             part.move(step)
+        if (gap := system.gap()) <= state.best:
+            state.best, state.best_w = gap, state.w.copy()
+            state.best_alpha = state.rows.alpha.copy()
 
     def _check(self, problem: Any) -> None:
         many = isinstance(problem.loss, MulticlassHinge)

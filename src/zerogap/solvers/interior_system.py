@@ -10,14 +10,14 @@ import numpy as np
 from zerogap.solvers.hessian import Hessian
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
 
-REFINEMENTS = 4  # of a direction at most
+REFINEMENTS = 6  # of a direction at most
 COSTLY = 0.01  # of mu: residuals whose part of the gap is larger are solved for again
 PRODUCTS = 100  # with the Hessian for one direction: near copies of columns need up to so many
 REDUCTION = 1e-12  # of the residual's square by conjugate gradients; refinement does the rest
 # Of the diagonal, added to it: along exact copies of columns refinement would else divide rounding
 # by lam.  What rounding does to the scores falls by 1e-16 / DAMPING in each refinement.
 DAMPING = 1e-13
-ROUNDING = 4.0 * np.finfo(np.float64).eps  # of sums over rows, by the root of their square sums
+ROUNDING = np.finfo(np.float64).eps  # of sums over rows, by the root of their square sums
 
 
 class System:
@@ -34,22 +34,26 @@ class System:
         self.parts = [rows] if coordinates is None else [rows, coordinates]
         self.products = sum(part.products for part in self.parts)
         self.mu = sum(part.weigh() for part in self.parts) / self.products
-        self.d, shape = problem.shape[1], problem.weight_shape
+        self.d, self.squares = problem.shape[1], problem.rows.square_sums(problem.share)
         self.ridge = problem.lam * (1.0 - problem.l1_ratio)
-        ridge = problem.xp.full(shape, self.ridge)
         if coordinates is not None:
             # scores of units are such that each has the weight of a row: lam r / factor
             self.factor = problem.lam * problem.l1_ratio / float(coordinates.share[0])
-            ridge += self.factor**2 * coordinates.h.reshape(shape)
+        self._factorise()
+
+    def _factorise(self) -> None:
+        problem, h = self.problem, self.rows.h
+        ridge = problem.xp.full(problem.weight_shape, self.ridge)
+        if self.coordinates is not None:
+            ridge += self.factor**2 * self.coordinates.h.reshape(ridge.shape)
         self.of_weights = ridge
-        self.squares = problem.rows.square_sums(problem.share)
-        if len(shape) == 2:
-            self.hessian: Any = MulticlassHessian(problem, rows.h, ridge)
+        if ridge.ndim == 2:
+            self.hessian: Any = MulticlassHessian(problem, h, ridge)
             self.inverse, self.accurate = self.hessian.factorised(DAMPING)
         else:
-            self.hessian = Hessian(problem, rows.h, damping=0.0, ridge=ridge)
-            more = DAMPING * (problem.rows.square_sums(rows.h) + ridge)
-            damped = Hessian(problem, rows.h, damping=0.0, ridge=ridge + more)
+            self.hessian = Hessian(problem, h, damping=0.0, ridge=ridge)
+            more = DAMPING * (problem.rows.square_sums(h) + ridge)
+            damped = Hessian(problem, h, damping=0.0, ridge=ridge + more)
             self.inverse, self.accurate = damped._inverse(damped.rows, damped.h)
 
     def objective(self) -> float:
@@ -63,18 +67,71 @@ class System:
         Scores are rounded, and dual variables follow them the more closely the smaller mu is: so
         where that costs, what is wrong with their sums is solved for again.
         """
-        target = self._residual(self.w, [part.aim(goal) for part in self.parts])
-        dw = self._solve(target)
+        dw = self._solve(self._residual(self.w, [part.aim(goal) for part in self.parts]))
         dz = scores(self.problem, dw)
-        fastest = self._turn(dw, dz)
+        fastest, before = self._turn(dw, dz), math.inf
         for _ in range(REFINEMENTS if exact else 0):
             rest = self._residual(self.w + dw, [part.landing() for part in self.parts])
-            if not self._cost(rest[0]) > COSTLY * goal or self._is_rounding(rest):
+            cost = self._cost(rest[0])
+            if not COSTLY * goal < cost < 0.5 * before:
                 break
-            more = self.inverse(*rest)
+            before, more = cost, self.inverse(*rest)
             dw, dz = dw + more, dz + scores(self.problem, more)
             fastest = self._turn(dw, dz)
         return dw, 1.0 / fastest if fastest > 0.0 else math.inf
+
+    def recentre(self) -> float:
+        """Make a Newton step to the point of the central path with this mu.
+
+        All parts settle at the scores: the weights alone are free, of a function that is convex,
+        smooth and self-concordant.  Return by how much it will fall, over what it may be off.
+        """
+        problem, mu, shape = self.problem, self.mu, self.problem.weight_shape
+        z = scores(problem, self.w)
+        self._settle(z, self.w)
+        for part in self.parts:
+            part.weigh()
+        self._factorise()
+        target = self._residual(self.w, [part.alpha for part in self.parts])
+        dw = self._solve(target)
+        dz = scores(problem, dw)
+        fall = float((target[0] * dw).sum())
+
+        def slope(step: float) -> float:
+            """Return the derivative along the step, over that at its beginning."""
+            w = self.w + step * dw
+            self._settle(z + step * dz, w)
+            total = float((problem.share * (self.rows.alpha * dz).T).sum())
+            total -= self.ridge * float((w[..., : self.d] * dw[..., : self.d]).sum())
+            for part in self.parts[1:]:
+                c = part.alpha.reshape(shape)
+                total += problem.lam * problem.l1_ratio * float((c * dw[..., : self.d]).sum())
+            return total / fall
+
+        low, high, step = 0.0, math.inf, 1.0
+        for _ in range(30):
+            left = slope(step)
+            if abs(left) <= 0.5:
+                break
+            low, high = (step, high) if left > 0.0 else (low, step)
+            step = 2.0 * step if high == math.inf else 0.5 * (low + high)
+        self.w += step * dw
+        return fall / (mu * float(problem.share.max()))
+
+    def is_infeasible(self) -> bool:
+        """Tell whether the residual costs more than all products."""
+        rest = self._residual(self.w, [part.alpha for part in self.parts])
+        return self._cost(rest[0]) > self.mu * self.products
+
+    def _settle(self, z: np.ndarray, w: np.ndarray) -> None:
+        self.rows.settle(z, self.mu)
+        for part in self.parts[1:]:
+            part.settle(self.factor * w[..., : self.d].ravel(), self.mu)
+
+    def gap(self) -> float:
+        """Return about the gap of a point: that of the products, and what its residual costs."""
+        products = sum(part.reach(0.0) for part in self.parts)
+        return products + self._cost(self._residual(self.w, [part.alpha for part in self.parts])[0])
 
     def _turn(self, dw: np.ndarray, dz: np.ndarray) -> float:
         fastest = self.rows.turn(dz)
