@@ -6,8 +6,10 @@ numbers whose products all go to zero together.  Parts share the methods that a 
     weigh      how dual variables answer to scores, and the sum of the products
     aim        the dual variables that a goal for the products leads to if the scores stay
     turn       the direction for a change of the scores, and how soon it meets the boundary
+    landing    the dual variables after a whole step
     reach      the sum of the products after a step
     move       make the step
+    settle     take the place on the central path that belongs to scores
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from zerogap._jit import rowwise
 from zerogap.losses import Loss
 
 _SCRATCH: Any = {"saved": False}
+_EMPTY = np.empty(0)
 
 
 @rowwise(sums=0)
@@ -58,24 +61,23 @@ def _weigh_lines(share, t, s, r, v, theta, h, start, stop):
 
 
 @rowwise(sums=0)
-def _aim_lines(z, slope, a, t, s, r, v, dt, dr, dv, goal, theta, q, ahead, start, stop):
+def _aim_lines(a, t, s, r, v, dt, dr, dv, goal, theta, up, down, ahead, start, stop):
     """Set the dual variables that lead to t r = s v = goal if the scores stay.
 
-    Products of an earlier direction's parts bend the way; what rounding has left of
-    r - v = z + c is made up for.
+    And `up` and `down`, by which r and v would change if t and s stayed.  Products of an earlier
+    direction's parts bend the way.
     """
     for i in range(start, stop):
         change = 0.0
         for k in range(t.shape[1]):
-            up = (goal - dt[i, k] * dr[i, k]) / t[i, k] - r[i, k]
-            down = (goal + dt[i, k] * dv[i, k]) / s[i, k] - v[i, k]
-            q[i, k] = (up - down) - ((z[i] + slope[i, k]) - (r[i, k] - v[i, k]))
-            change += theta[i, k] * q[i, k]
+            up[i, k] = (goal - dt[i, k] * dr[i, k]) / t[i, k] - r[i, k]
+            down[i, k] = (goal + dt[i, k] * dv[i, k]) / s[i, k] - v[i, k]
+            change += theta[i, k] * (up[i, k] - down[i, k])
         ahead[i] = a[i] + change
 
 
 @rowwise(sums=0)
-def _turn_lines(share, t, s, r, v, goal, theta, q, dz, dt, dr, dv, pace, start, stop):
+def _turn_lines(share, t, s, r, v, theta, up, down, dz, dt, dr, dv, pace, start, stop):
     """Set the direction for scores that change by dz, and how soon a row would be at the boundary.
 
     Rows without weight stay where they are.
@@ -85,11 +87,9 @@ def _turn_lines(share, t, s, r, v, goal, theta, q, dz, dt, dr, dv, pace, start, 
         for k in range(t.shape[1]):
             first, second, third = 0.0, 0.0, 0.0
             if share[i] > 0.0:
-                tr = goal - t[i, k] * r[i, k] - dt[i, k] * dr[i, k]
-                sv = goal - s[i, k] * v[i, k] + dt[i, k] * dv[i, k]
-                first = theta[i, k] * (q[i, k] - dz[i])
-                second = (tr - r[i, k] * first) / t[i, k]
-                third = (sv + v[i, k] * first) / s[i, k]
+                first = theta[i, k] * ((up[i, k] - down[i, k]) - dz[i])
+                second = up[i, k] - r[i, k] * first / t[i, k]
+                third = down[i, k] + v[i, k] * first / s[i, k]
                 fastest = max(fastest, -first / t[i, k], first / s[i, k])
                 fastest = max(fastest, -second / r[i, k], -third / v[i, k])
             dt[i, k], dr[i, k], dv[i, k] = first, second, third
@@ -131,12 +131,14 @@ class Lines:
 
     share: np.ndarray = field(metadata=_SCRATCH)
     slope: np.ndarray = field(metadata=_SCRATCH)
+    low: np.ndarray = field(metadata=_SCRATCH)
+    length: np.ndarray = field(metadata=_SCRATCH)
     over: Callable[..., Any] = field(metadata=_SCRATCH)  # runs a kernel over the units
-    a: np.ndarray
-    t: np.ndarray
-    s: np.ndarray
-    r: np.ndarray
-    v: np.ndarray
+    a: np.ndarray = field(default_factory=lambda: _EMPTY)
+    t: np.ndarray = field(default_factory=lambda: _EMPTY)
+    s: np.ndarray = field(default_factory=lambda: _EMPTY)
+    r: np.ndarray = field(default_factory=lambda: _EMPTY)
+    v: np.ndarray = field(default_factory=lambda: _EMPTY)
 
     @classmethod
     def of_rows(cls, problem: Any, z: np.ndarray) -> Lines:
@@ -145,43 +147,37 @@ class Lines:
         low = xp.empty(n)
         length, slope = xp.empty((2, n, count_segments(problem.loss)))
         problem.over_rows(_fill_segments, problem.loss, problem.y, low, length, slope)
-        above = z[:, None] + slope
-        size = _mean(problem.share, np.abs(above)) or 1.0
-        mu = 0.5 * size * _mean(problem.share, length)
-        return cls._centred(problem.share, slope, problem.over_rows, low, length, above, mu)
+        lines = cls(problem.share, slope, low, length, problem.over_rows)
+        size = _mean(problem.share, np.abs(z[:, None] + slope)) or 1.0
+        lines.settle(z, 0.5 * size * _mean(problem.share, length))
+        return lines
 
     @classmethod
     def of_coordinates(cls, problem: Any, share: float, mu: float) -> Lines:
         """Return units for the absolute values of all weights, which are zero."""
         xp, count = problem.xp, math.prod(problem.weight_shape)
-        low, shares, zeros = xp.full(count, -1.0), xp.full(count, share), xp.zeros((count, 1))
-        return cls._centred(shares, zeros, problem.over_features, low, zeros + 2.0, zeros, mu)
+        low, zeros = xp.full(count, -1.0), xp.zeros((count, 1))
+        lines = cls(xp.full(count, share), zeros, low, zeros + 2.0, problem.over_features)
+        lines.settle(zeros[:, 0], mu)
+        return lines
 
-    @classmethod
-    def _centred(
-        cls,
-        share: np.ndarray,
-        slope: np.ndarray,
-        over: Any,
-        low: np.ndarray,
-        length: np.ndarray,
-        above: np.ndarray,
-        mu: float,
-    ) -> Lines:
-        """Return units with r - v = above and t r = s v = mu, by the root of a parabola."""
+    def settle(self, z: np.ndarray, mu: float) -> None:
+        """Set r - v = z + c and t r = s v = mu, by the root of a parabola."""
+        above, length = z[:, None] + self.slope, self.length
         kappa = np.abs(above) * (length / mu)
         root = np.hypot(kappa, 2.0)
         less = 2.0 * length / (kappa + 2.0 + root)
         more = length * ((kappa + root) / (kappa + 2.0 + root))
-        t, s = np.where(above > 0.0, less, more), np.where(above > 0.0, more, less)
         small = mu / more
         large = small + np.abs(above)
-        r, v = np.where(above > 0.0, large, small), np.where(above > 0.0, small, large)
-        if t.shape[1] == 2:  # with zero between them
-            a = t[:, 1] - s[:, 0]
+        up = above > 0.0
+        self.t, self.s = np.where(up, less, more), np.where(up, more, less)
+        self.r, self.v = np.where(up, large, small), np.where(up, small, large)
+        if length.shape[1] == 2:  # with zero between them
+            self.a = self.t[:, 1] - self.s[:, 0]
         else:
-            a = np.where(t[:, 0] < s[:, 0], low + t[:, 0], (low + length[:, 0]) - s[:, 0])
-        return cls(share, slope, over, a, t, s, r, v)
+            t, s, low = self.t[:, 0], self.s[:, 0], self.low
+            self.a = np.where(t < s, low + t, (low + length[:, 0]) - s)
 
     @property
     def products(self) -> float:
@@ -198,7 +194,7 @@ class Lines:
         return self.t, self.s, self.r, self.v
 
     def weigh(self) -> float:
-        self.theta, self.q = np.empty_like(self.t), np.empty_like(self.t)
+        self.theta, self.up, self.down = (np.empty_like(self.t) for _ in range(3))
         self.h, self.ahead, self.pace = (np.empty_like(self.a) for _ in range(3))
         self.stand()
         return self.over(_weigh_lines, self.share, *self._place, self.theta, self.h)
@@ -207,15 +203,18 @@ class Lines:
         """Forget the direction."""
         self.change = tuple(np.zeros_like(self.t) for _ in range(3))
 
-    def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
-        state = (z, self.slope, self.a, *self._place, *self.change)
-        self.over(_aim_lines, *state, goal, self.theta, self.q, self.ahead)
+    def aim(self, goal: float) -> np.ndarray:
+        state = (self.a, *self._place, *self.change)
+        self.over(_aim_lines, *state, goal, self.theta, self.up, self.down, self.ahead)
         return self.ahead
 
-    def turn(self, dz: np.ndarray, goal: float) -> float:
-        state = (self.share, *self._place, goal, self.theta, self.q, dz)
+    def turn(self, dz: np.ndarray) -> float:
+        state = (self.share, *self._place, self.theta, self.up, self.down, dz)
         self.over(_turn_lines, *state, *self.change, self.pace)
         return float(self.pace.max())
+
+    def landing(self) -> np.ndarray:
+        return self.a + self.change[0].sum(axis=1)
 
     def reach(self, step: float) -> float:
         return self.over(_reach_lines, *self._place, *self.change, step, self.share)
@@ -236,35 +235,28 @@ def _weigh_votes(share, p, r, h, start, stop):
 
 
 @rowwise(sums=0)
-def _aim_votes(y, z, level, p, r, h, dp, dr, goal, q, lift, ahead, start, stop):
+def _aim_votes(p, r, h, dp, dr, goal, q, lift, start, stop):
     """Set the votes that lead to p r = goal if the scores stay, less p: q; and the level's change.
 
     The class with the largest h takes what the others leave: it has the fewest digits.
     """
     for i in range(start, stop):
-        top, rest, total, sum_q = 0, 1.0, 0.0, 0.0
+        top, rest, total, sum_q, others = 0, 1.0, 0.0, 0.0, 0.0
         for k in range(p.shape[1]):
             top = k if h[i, k] > h[i, top] else top
             rest -= p[i, k]
-            tau = goal - p[i, k] * r[i, k] - dp[i, k] * dr[i, k]
-            off = (level[i] - z[i, k]) - (k != y[i]) - r[i, k]
-            q[i, k] = tau / r[i, k] - h[i, k] * off
+            q[i, k] = (goal - dp[i, k] * dr[i, k]) / r[i, k] - p[i, k]
             sum_q += q[i, k]
             total += h[i, k]
         lift[i] = (sum_q - rest) / total
-        others, own = 0.0, 0.0
         for k in range(p.shape[1]):
             q[i, k] -= h[i, k] * lift[i]
             others += q[i, k] if k != top else 0.0
         q[i, top] = rest - others
-        for k in range(p.shape[1]):
-            ahead[i, k] = -p[i, k] - q[i, k]
-            own -= ahead[i, k] if k != y[i] else 0.0
-        ahead[i, y[i]] = own
 
 
 @rowwise(sums=0)
-def _turn_votes(share, y, z, level, p, r, h, q, lift, dz, dp, dr, dm, pace, start, stop):
+def _turn_votes(share, p, r, h, q, lift, dz, dp, dr, pace, start, stop):
     """Set the direction for scores that change by dz, and how soon a row would be at the boundary.
 
     Rows without weight stay where they are.
@@ -273,26 +265,33 @@ def _turn_votes(share, y, z, level, p, r, h, q, lift, dz, dp, dr, dm, pace, star
         top, total, mean, rest, others, fastest = 0, 0.0, 0.0, 1.0, 0.0, 0.0
         for k in range(p.shape[1]):
             top = k if h[i, k] > h[i, top] else top
-        origin = dz[i, top]
         for k in range(p.shape[1]):
-            dz[i, k] -= origin
-            mean += h[i, k] * dz[i, k]
+            dr[i, k] = dz[i, k] - dz[i, top]
+            mean += h[i, k] * dr[i, k]
             total += h[i, k]
             rest -= p[i, k]
         mean /= total
         for k in range(p.shape[1]):
-            first, second = 0.0, 0.0
-            if share[i] > 0.0:
-                off = (level[i] - z[i, k]) - (k != y[i]) - r[i, k]
-                first = q[i, k] + h[i, k] * (dz[i, k] - mean)
-                second = (mean - dz[i, k]) + (lift[i] + off)
-            dp[i, k], dr[i, k] = first, second
-            others += first if k != top else 0.0
-        dp[i, top] = rest - others if share[i] > 0.0 else 0.0
-        dm[i] = origin + mean + lift[i] if share[i] > 0.0 else 0.0
+            dp[i, k] = q[i, k] + h[i, k] * (dr[i, k] - mean)
+            dr[i, k] = (mean - dr[i, k]) + lift[i]
+            others += dp[i, k] if k != top else 0.0
+        dp[i, top] = rest - others
         for k in range(p.shape[1]):
+            if not share[i] > 0.0:
+                dp[i, k], dr[i, k] = 0.0, 0.0
             fastest = max(fastest, -dp[i, k] / p[i, k], -dr[i, k] / r[i, k])
         pace[i] = fastest
+
+
+@rowwise(sums=0)
+def _set_duals(y, p, a, start, stop):
+    """a = e_y - p: minus the votes, and for the own class the sum of the others"""
+    for i in range(start, stop):
+        own = 0.0
+        for k in range(p.shape[1]):
+            a[i, k] = -p[i, k]
+            own += p[i, k] if k != y[i] else 0.0
+        a[i, y[i]] = own
 
 
 @rowwise(sums=1)
@@ -306,12 +305,31 @@ def _reach_votes(share, p, r, dp, dr, step, start, stop):
 
 
 @rowwise(sums=0)
-def _move_votes(p, r, level, dp, dr, dm, step, start, stop):
+def _move_votes(p, r, dp, dr, step, start, stop):
     for i in range(start, stop):
-        level[i] += step * dm[i]
         for k in range(p.shape[1]):
             p[i, k] += step * dp[i, k]
             r[i, k] += step * dr[i, k]
+
+
+@rowwise(sums=0)
+def _settle_votes(y, z, mu, p, r, start, stop):
+    """Set p r = mu with votes that sum to one, by Newton's method on the level's height"""
+    for i in range(start, stop):
+        top = z[i, y[i]]
+        for k in range(p.shape[1]):
+            top = max(top, z[i, k] + (k != y[i]))
+        height = mu  # above the best class; sum_k mu / r_k falls and is convex in it
+        for _ in range(60):
+            total, fall = 0.0, 0.0
+            for k in range(p.shape[1]):
+                r[i, k] = height + ((top - z[i, k]) - (k != y[i]))
+                p[i, k] = mu / r[i, k]
+                total += p[i, k]
+                fall += p[i, k] / r[i, k]
+            if total - 1.0 <= 1e-14:
+                break
+            height += (total - 1.0) / fall
 
 
 @dataclass
@@ -324,19 +342,20 @@ class Votes:
     """
 
     problem: Any = field(metadata=_SCRATCH)
-    p: np.ndarray
-    r: np.ndarray
-    level: np.ndarray
+    p: np.ndarray = field(default_factory=lambda: _EMPTY)
+    r: np.ndarray = field(default_factory=lambda: _EMPTY)
 
     @classmethod
     def of_rows(cls, problem: Any, z: np.ndarray) -> Votes:
         """Return the rows of a problem with scores z."""
-        costly = z + (problem.y[:, None] != problem.xp.arange(problem.n_classes))
-        level = costly.max(axis=1) + 1.0
-        r = level[:, None] - costly
-        p = 1.0 / r
-        p /= p.sum(axis=1, keepdims=True)
-        return cls(problem, p, r, level)
+        votes = cls(problem)
+        votes.settle(z, 1.0 / problem.n_classes)
+        return votes
+
+    def settle(self, z: np.ndarray, mu: float) -> None:
+        """Set the level such that p r = mu and the votes sum to one."""
+        self.p, self.r = np.empty_like(z), np.empty_like(z)
+        self.problem.over_rows(_settle_votes, self.problem.y, z, mu, self.p, self.r)
 
     @property
     def products(self) -> float:
@@ -345,15 +364,17 @@ class Votes:
 
     @property
     def alpha(self) -> np.ndarray:
-        """The dual variables: minus the votes, and for the own class the sum of the others."""
-        a, own = -self.p, (np.arange(len(self.p)), self.problem.y)
-        a[own] = 0.0
-        a[own] = -a.sum(axis=1)
+        """The dual variables."""
+        return self._duals(self.p)
+
+    def _duals(self, p: np.ndarray) -> np.ndarray:
+        a = np.empty_like(p)
+        self.problem.over_rows(_set_duals, self.problem.y, p, a)
         return a
 
     def weigh(self) -> float:
-        self.h, self.q, self.ahead = (np.empty_like(self.p) for _ in range(3))
-        self.lift, self.dm, self.pace = (np.empty_like(self.level) for _ in range(3))
+        self.h, self.q = np.empty_like(self.p), np.empty_like(self.p)
+        self.lift, self.pace = np.empty_like(self.p[:, 0]), np.empty_like(self.p[:, 0])
         self.stand()
         return self.problem.over_rows(_weigh_votes, self.problem.share, self.p, self.r, self.h)
 
@@ -361,25 +382,25 @@ class Votes:
         """Forget the direction."""
         self.change = np.zeros_like(self.p), np.zeros_like(self.p)
 
-    def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
-        self.z = z
-        state = (self.problem.y, z, self.level, self.p, self.r, self.h, *self.change)
-        self.problem.over_rows(_aim_votes, *state, goal, self.q, self.lift, self.ahead)
-        return self.ahead
+    def aim(self, goal: float) -> np.ndarray:
+        state = (self.p, self.r, self.h, *self.change)
+        self.problem.over_rows(_aim_votes, *state, goal, self.q, self.lift)
+        return self._duals(self.p + self.q)
 
-    def turn(self, dz: np.ndarray, goal: float) -> float:
-        state = (self.problem.share, self.problem.y, self.z, self.level, self.p, self.r, self.h)
-        out = (*self.change, self.dm, self.pace)
-        self.problem.over_rows(_turn_votes, *state, self.q, self.lift, dz, *out)
+    def turn(self, dz: np.ndarray) -> float:
+        state = (self.problem.share, self.p, self.r, self.h, self.q, self.lift, dz)
+        self.problem.over_rows(_turn_votes, *state, *self.change, self.pace)
         return float(self.pace.max())
+
+    def landing(self) -> np.ndarray:
+        return self._duals(self.p + self.change[0])
 
     def reach(self, step: float) -> float:
         state = (self.problem.share, self.p, self.r, *self.change)
         return self.problem.over_rows(_reach_votes, *state, step)
 
     def move(self, step: float) -> None:
-        state = (self.p, self.r, self.level, *self.change, self.dm)
-        self.problem.over_rows(_move_votes, *state, step)
+        self.problem.over_rows(_move_votes, self.p, self.r, *self.change, step)
 
 
 def _mean(share: np.ndarray, x: np.ndarray) -> float:

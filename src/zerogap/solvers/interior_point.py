@@ -27,20 +27,24 @@ Research 2, 2001.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from zerogap.history import Record
 from zerogap.multiclass_losses import MulticlassHinge
-from zerogap.solvers.hessian import DIRECT, Hessian, check_memory
+from zerogap.solvers.hessian import DIRECT, check_memory
 from zerogap.solvers.interior_parts import Lines, Votes, count_segments
-from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
+from zerogap.solvers.interior_system import System, scores
 from zerogap.solvers.protocol import Answer, Solver, State
 
 _EMPTY = np.empty(0)
 _LEAST = 1e-26  # of the first mu: all that rounding leaves of a gap is larger
+_EXACT = 1e-14  # of the objective: no smaller mu or gap is worth having
+PART_OF_GAP = 0.1  # asked for, that mu ends with: rounding shows the more the smaller mu is
+NEAR = 0.1  # fall of the smooth function, over what a row adds to it, that is close enough
+CENTRINGS = 40  # Newton steps at most
 SHORT_STEP = 0.1  # the direction is bent too much: centring comes first
 STEPS_WITHOUT_GAIN = 12  # until a run has stalled, as none of 600 raw tables recovered later
 
@@ -54,7 +58,13 @@ class InteriorPointState(State):
     coordinates: Any = None  # Lines, if there is an L1 penalty
     mu: float = math.inf
     least: float = 0.0  # mu to end at
+    astray: int = 0  # steps to the central path that may come
+    recentred: float = math.inf  # mu of the last ones
+    tol: float = 0.0  # relative gap that is asked for
     idle: int = 0  # steps in which mu has not fallen
+    best: float = math.inf  # gap, about, of the best point: close to rounding later ones are worse
+    best_w: np.ndarray = field(default_factory=lambda: _EMPTY)
+    best_alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
     stalled: bool = False  # nothing more can be gained
 
 
@@ -97,7 +107,7 @@ class InteriorPoint(Solver):
         state = InteriorPointState(rng, draw=rng.spawn(1)[0], w=xp.zeros(shape))
         if problem.fit_intercept and not many:
             state.w[d] = problem.first_intercept()
-        state.rows = (Votes if many else Lines).of_rows(problem, _scores(problem, state.w))
+        state.rows = (Votes if many else Lines).of_rows(problem, scores(problem, state.w))
         mu = state.rows.weigh() / state.rows.products
         if problem.l1_ratio:
             share = 1.0 / np.count_nonzero(problem.share)
@@ -109,12 +119,19 @@ class InteriorPoint(Solver):
         return 1
 
     def answer(self, problem: Any, state: InteriorPointState) -> Answer:
-        d, alpha = problem.shape[1], state.rows.alpha
-        w = np.ascontiguousarray(state.w[..., :d]).copy()
-        b: Any = state.w[..., d].copy() if problem.fit_intercept else 0.0 * state.w[..., 0]
-        if problem.l1_ratio:  # weights that the dual point holds at zero
-            w[problem.to_weights(problem.dual_sum(problem.feasible(alpha))) == 0.0] = 0.0
-        return w, b if np.ndim(b) else float(b), alpha
+        d, near = problem.shape[1], math.isfinite(state.best)
+        best, alpha = (state.best_w, state.best_alpha) if near else (state.w, state.rows.alpha)
+        w, alpha = np.ascontiguousarray(best[..., :d]).copy(), alpha.copy()
+        b: Any = best[..., d].copy() if problem.fit_intercept else 0.0 * best[..., 0]
+        b = b if np.ndim(b) else float(b)
+        if problem.l1_ratio:
+            w = _sparsest(problem, w, b, alpha)
+        return w, b, alpha
+
+    def observe(
+        self, problem: Any, state: InteriorPointState, record: Record, tol: float
+    ) -> None:
+        state.tol = tol
 
     def _steps(self, problem: Any, state: InteriorPointState, count: int) -> int:
         with np.errstate(all="ignore"):  # steps that are not finite are not made
@@ -128,8 +145,13 @@ class InteriorPoint(Solver):
 
     def _step(self, problem: Any, state: InteriorPointState) -> None:
         """Predict where mu could fall to along a straight line, then aim there along a curve."""
-        system = _System(problem, state)
+        system = System(problem, state.w, state.rows, state.coordinates)
         mu, parts = system.mu, system.parts
+        if state.astray:
+            state.astray -= 1
+            if system.recentre() <= NEAR:
+                state.astray = 0
+            return
         state.idle = 0 if mu < 0.9 * state.mu else state.idle + 1
         state.mu = min(mu, state.mu)
         if state.idle > STEPS_WITHOUT_GAIN or not math.isfinite(mu):
@@ -138,13 +160,18 @@ class InteriorPoint(Solver):
         _, longest = system.turn(0.0)
         reached = sum(part.reach(min(1.0, longest)) for part in parts) / system.products
         sigma = min(1.0, reached / mu) ** 3
-        dw, longest = system.turn(max(sigma * mu, state.least))
+        enough = max(_EXACT, PART_OF_GAP * state.tol / system.products) * system.objective()
+        least = max(state.least, enough)
+        dw, longest = system.turn(max(sigma * mu, least), exact=True)
         # far from the central path the boundary must not come close
         step = min(1.0, min(max(0.9, 1.0 - sigma), 0.9999) * longest)
+        if not step >= SHORT_STEP and mu < 0.1 * state.recentred and system.is_infeasible():
+            state.astray, state.recentred = CENTRINGS, mu
+            return
         if not step >= SHORT_STEP:
             for part in parts:
                 part.stand()
-            dw, longest = system.turn(mu)
+            dw, longest = system.turn(mu, exact=True)
             step = min(1.0, 0.9 * longest)
         if not (math.isfinite(step) and bool(np.isfinite(dw).all())):
             state.stalled = True
@@ -152,6 +179,9 @@ class InteriorPoint(Solver):
         state.w += step * dw
         for part in parts:
             part.move(step)
+        if (gap := system.gap()) <= state.best:
+            state.best, state.best_w = gap, state.w.copy()
+            state.best_alpha = state.rows.alpha.copy()
 
     def _check(self, problem: Any) -> None:
         many = isinstance(problem.loss, MulticlassHinge)
@@ -170,62 +200,13 @@ class InteriorPoint(Solver):
         check_memory(self, problem)
 
 
-class _System:
-    """The equations of one step."""
+def _sparsest(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray) -> np.ndarray:
+    """Return w without the weights that the dual point holds at zero, if that proves as much.
 
-    def __init__(self, problem: Any, state: InteriorPointState) -> None:
-        self.problem, self.w = problem, state.w
-        self.rows, self.coordinates = state.rows, state.coordinates
-        self.parts = [self.rows] if self.coordinates is None else [self.rows, self.coordinates]
-        self.products = sum(part.products for part in self.parts)
-        self.mu = sum(part.weigh() for part in self.parts) / self.products
-        self.d, shape = problem.shape[1], problem.weight_shape
-        self.z = _scores(problem, self.w)
-        self.ridge: Any = problem.lam * (1.0 - problem.l1_ratio)
-        ridge = problem.xp.full(shape, self.ridge)
-        if self.coordinates is not None:
-            # the units' scores are such that all rows and units have the same weight, lam r / n
-            self.factor = problem.lam * problem.l1_ratio / float(self.coordinates.share[0])
-            ridge += self.factor**2 * self.coordinates.h.reshape(shape)
-        self.solve = self._inverse(ridge)
-
-    def _inverse(self, ridge: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        if ridge.ndim == 2:
-            return MulticlassHessian(self.problem, self.rows.h, ridge).inverse()
-        return Hessian(self.problem, self.rows.h, damping=0.0, ridge=ridge).inverse()
-
-    def turn(self, goal: float) -> tuple[np.ndarray, float]:
-        """Find the direction towards a mu; return its weights and longest step."""
-        d, problem = self.d, self.problem
-        target = _sums(problem, self.rows.aim(self.z, goal))
-        target[..., :d] -= self.ridge * self.w[..., :d]
-        if self.coordinates is not None:
-            ahead = self.coordinates.aim(self.factor * self._weights(self.w), goal)
-            target[..., :d] += problem.lam * problem.l1_ratio * ahead.reshape(problem.weight_shape)
-        dw = self.solve(target)
-        fastest = self.rows.turn(_scores(problem, dw), goal)
-        if self.coordinates is not None:
-            moved = self.coordinates.turn(self.factor * self._weights(dw), goal)
-            fastest = max(fastest, moved)
-        return dw, 1.0 / fastest if fastest > 0.0 else math.inf
-
-    def _weights(self, w: np.ndarray) -> np.ndarray:
-        return w[..., : self.d].ravel()
-
-
-def _scores(problem: Any, w: np.ndarray) -> np.ndarray:
-    """Return the scores of all rows, the intercept included."""
-    if w.ndim == 2:
-        return all_scores(problem, w)
-    d = problem.shape[1]
-    z = problem.scores(w[:d])
-    return z + w[d] if problem.fit_intercept else z
-
-
-def _sums(problem: Any, a: np.ndarray) -> np.ndarray:
-    """Return 1/S sum_i s_i a_i x_i, and that of the intercept as if a feature were one."""
-    if a.ndim == 2:
-        return all_sums(problem, problem.share[:, None] * a)
-    c = problem.share * a
-    sums = problem.rows.transposed_times(c)
-    return np.append(sums, c.sum()) if problem.fit_intercept else sums
+    Rounding may hide that a weight is not zero.
+    """
+    alpha = problem.feasible(alpha)
+    sparse = np.where(problem.to_weights(problem.dual_sum(alpha)) != 0.0, w, 0.0)
+    primal, gap, _ = problem._primal_and_gap(w, b, problem.scores(w), alpha)
+    _, of_sparse, _ = problem._primal_and_gap(sparse, b, problem.scores(sparse), alpha)
+    return sparse if of_sparse <= max(gap, _EXACT * primal) else w

@@ -152,24 +152,35 @@ class MulticlassHessian:
         votes plus diag(R_j) - R_j R_j' / sum(R_j).  It is zero along s, where the outer product of
         its diagonal is added: that makes it well-conditioned, and no solution needs it.
         """
+        solve, accurate = self.factorised()
+        return solve if accurate else lambda target: self._refined(solve, target)
+
+    def factorised(self, damping: float = 0.0) -> tuple[Callable[..., np.ndarray], bool]:
+        """Return the function that solves with the factorised Hessian, and if it is accurate.
+
+        A second argument is the target's sum over classes, if more digits of it are known than the
+        target shows: none of a gradient's is left where all classes have the same ridge.  Damping
+        is added to the diagonal, in units of it.
+        """
         xp, C = self.problem.xp, self.h.shape[1]
         ridge = xp.zeros((C, 1)) + self.least
         whole = ridge.sum(axis=0)
         part = ridge / np.where(whole > 0.0, whole, 1.0)
         part[:, whole == 0.0] = 1.0 / C  # nothing says how large s is: let the mean be zero
-        eased, accurate = self._inverse_without_shifts(ridge, part)
+        eased, accurate = self._inverse_without_shifts(ridge, part, damping)
+        known = xp.zeros(ridge.shape[1]) if self.least.ndim == 1 else None
 
-        def solve(target: np.ndarray) -> np.ndarray:
-            common = target.sum(axis=0)
-            v = eased(target - part * common)
+        def solve(target: np.ndarray, common: np.ndarray | None = known) -> np.ndarray:
+            of_rows = target.sum(axis=0)
+            v = eased(target - part * of_rows)
             v -= (part * v).sum(axis=0)
-            v += np.where(whole > 0.0, common / np.where(whole > 0.0, whole, 1.0), 0.0)
-            return v
+            shift = of_rows if common is None else common
+            return v + np.where(whole > 0.0, shift / np.where(whole > 0.0, whole, 1.0), 0.0)
 
-        return solve if accurate else lambda target: self._refined(solve, target)
+        return solve, accurate
 
     def _inverse_without_shifts(
-        self, ridge: np.ndarray, part: np.ndarray
+        self, ridge: np.ndarray, part: np.ndarray, damping: float
     ) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
         """Return the function that solves where shifts of all classes are eliminated.
 
@@ -194,7 +205,7 @@ class MulticlassHessian:
         for k in range(C):
             for m in range(C):
                 matrix[k, places, m, places] += of_shift[k] * of_shift[m]
-        inverse, accurate = _equilibrated_inverse(flat)
+        inverse, accurate = _equilibrated_inverse(flat, damping)
         return (lambda v: (scale * inverse(scale * v.ravel())).reshape(v.shape)), accurate
 
     def _whole_matrix(self) -> np.ndarray:
@@ -325,7 +336,9 @@ class MulticlassHessian:
         return inverses(xp.stack(matrices))
 
 
-def _equilibrated_inverse(matrix: Any) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
+def _equilibrated_inverse(
+    matrix: Any, damping: float = 0.0
+) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
     """Return the function that solves with a matrix whose diagonal is about one.
 
     And whether it is accurate: not so if pivots are small, or need a ridge to be positive.
@@ -333,10 +346,10 @@ def _equilibrated_inverse(matrix: Any) -> tuple[Callable[[np.ndarray], np.ndarra
     places = np.arange(len(matrix))
     diagonal = matrix[places, places].copy()
     for ridge in _RIDGES:
-        matrix[places, places] = diagonal + ridge
+        matrix[places, places] = diagonal + max(ridge, damping)
         with contextlib.suppress(linalg.LinAlgError):
             inverse, smallest = _factorised(matrix)
-            return inverse, ridge == 0.0 and smallest >= _SMALL_PIVOT
+            return inverse, ridge <= damping and smallest >= _SMALL_PIVOT
     return (lambda v: v / diagonal), False
 
 

@@ -1,0 +1,220 @@
+"""The equations of one step of an interior point method, solved to the digits that they have."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from zerogap.solvers.hessian import Hessian
+from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
+
+REFINEMENTS = 6  # of a direction at most
+COSTLY = 0.01  # of mu: residuals whose part of the gap is larger are solved for again
+PRODUCTS = 100  # with the Hessian for one direction: near copies of columns need up to so many
+REDUCTION = 1e-12  # of the residual's square by conjugate gradients; refinement does the rest
+# Of the diagonal, added to it: along exact copies of columns refinement would else divide rounding
+# by lam.  What rounding does to the scores falls by 1e-16 / DAMPING in each refinement.
+DAMPING = 1e-13
+ROUNDING = np.finfo(np.float64).eps  # of sums over rows, by the root of their square sums
+
+
+class System:
+    """Weights, the dual variables of all parts, and the equations between them.
+
+        lam (1 - r) w = 1/S sum_i s_i a_i x_i + lam r c,    sum_i s_i a_i = 0 (intercept)
+
+    Residuals are lists: of these equations and, with many classes, of their sum over classes, of
+    which the rows' part is zero but for rounding.
+    """
+
+    def __init__(self, problem: Any, w: np.ndarray, rows: Any, coordinates: Any) -> None:
+        self.problem, self.w, self.rows, self.coordinates = problem, w, rows, coordinates
+        self.parts = [rows] if coordinates is None else [rows, coordinates]
+        self.products = sum(part.products for part in self.parts)
+        self.mu = sum(part.weigh() for part in self.parts) / self.products
+        self.d, self.squares = problem.shape[1], problem.rows.square_sums(problem.share)
+        self.ridge = problem.lam * (1.0 - problem.l1_ratio)
+        if coordinates is not None:
+            # scores of units are such that each has the weight of a row: lam r / factor
+            self.factor = problem.lam * problem.l1_ratio / float(coordinates.share[0])
+        self._factorise()
+
+    def _factorise(self) -> None:
+        problem, h = self.problem, self.rows.h
+        ridge = problem.xp.full(problem.weight_shape, self.ridge)
+        if self.coordinates is not None:
+            ridge += self.factor**2 * self.coordinates.h.reshape(ridge.shape)
+        self.of_weights = ridge
+        if ridge.ndim == 2:
+            self.hessian: Any = MulticlassHessian(problem, h, ridge)
+            self.inverse, self.accurate = self.hessian.factorised(DAMPING)
+        else:
+            self.hessian = Hessian(problem, h, damping=0.0, ridge=ridge)
+            more = DAMPING * (problem.rows.square_sums(h) + ridge)
+            damped = Hessian(problem, h, damping=0.0, ridge=ridge + more)
+            self.inverse, self.accurate = damped._inverse(damped.rows, damped.h)
+
+    def objective(self) -> float:
+        """Return P."""
+        w = np.ascontiguousarray(self.w[..., : self.d])
+        return self.problem.value_at(scores(self.problem, self.w), w)
+
+    def turn(self, goal: float, exact: bool = False) -> tuple[np.ndarray, float]:
+        """Find the direction towards a mu; return its weights and longest step.
+
+        Scores are rounded, and dual variables follow them the more closely the smaller mu is: so
+        where that costs, what is wrong with their sums is solved for again.
+        """
+        dw = self._solve(self._residual(self.w, [part.aim(goal) for part in self.parts]))
+        dz = scores(self.problem, dw)
+        fastest, before = self._turn(dw, dz), math.inf
+        for _ in range(REFINEMENTS if exact else 0):
+            rest = self._residual(self.w + dw, [part.landing() for part in self.parts])
+            cost = self._cost(rest[0])
+            if not COSTLY * goal < cost < 0.5 * before:
+                break
+            before, more = cost, self.inverse(*rest)
+            dw, dz = dw + more, dz + scores(self.problem, more)
+            fastest = self._turn(dw, dz)
+        return dw, 1.0 / fastest if fastest > 0.0 else math.inf
+
+    def recentre(self) -> float:
+        """Make a Newton step to the point of the central path with this mu.
+
+        All parts settle at the scores: the weights alone are free, of a function that is convex,
+        smooth and self-concordant.  Return by how much it will fall, over what it may be off.
+        """
+        problem, mu, shape = self.problem, self.mu, self.problem.weight_shape
+        z = scores(problem, self.w)
+        self._settle(z, self.w)
+        for part in self.parts:
+            part.weigh()
+        self._factorise()
+        target = self._residual(self.w, [part.alpha for part in self.parts])
+        dw = self._solve(target)
+        dz = scores(problem, dw)
+        fall = float((target[0] * dw).sum())
+
+        def slope(step: float) -> float:
+            """Return the derivative along the step, over that at its beginning."""
+            w = self.w + step * dw
+            self._settle(z + step * dz, w)
+            total = float((problem.share * (self.rows.alpha * dz).T).sum())
+            total -= self.ridge * float((w[..., : self.d] * dw[..., : self.d]).sum())
+            for part in self.parts[1:]:
+                c = part.alpha.reshape(shape)
+                total += problem.lam * problem.l1_ratio * float((c * dw[..., : self.d]).sum())
+            return total / fall
+
+        low, high, step = 0.0, math.inf, 1.0
+        for _ in range(30):
+            left = slope(step)
+            if abs(left) <= 0.5:
+                break
+            low, high = (step, high) if left > 0.0 else (low, step)
+            step = 2.0 * step if high == math.inf else 0.5 * (low + high)
+        self.w += step * dw
+        return fall / (mu * float(problem.share.max()))
+
+    def is_infeasible(self) -> bool:
+        """Tell whether the residual costs more than all products."""
+        rest = self._residual(self.w, [part.alpha for part in self.parts])
+        return self._cost(rest[0]) > self.mu * self.products
+
+    def _settle(self, z: np.ndarray, w: np.ndarray) -> None:
+        self.rows.settle(z, self.mu)
+        for part in self.parts[1:]:
+            part.settle(self.factor * w[..., : self.d].ravel(), self.mu)
+
+    def gap(self) -> float:
+        """Return about the gap of a point: that of the products, and what its residual costs."""
+        products = sum(part.reach(0.0) for part in self.parts)
+        return products + self._cost(self._residual(self.w, [part.alpha for part in self.parts])[0])
+
+    def _turn(self, dw: np.ndarray, dz: np.ndarray) -> float:
+        fastest = self.rows.turn(dz)
+        if self.coordinates is None:
+            return fastest
+        return max(fastest, self.coordinates.turn(self.factor * dw[..., : self.d].ravel()))
+
+    def _residual(self, w: np.ndarray, duals: list[np.ndarray]) -> list[np.ndarray]:
+        """Return by how much weights and dual variables miss the equations between them.
+
+        And set what rounding alone may leave of that.
+        """
+        problem, d = self.problem, self.d
+        rest, own = _sums(problem, duals[0]), np.zeros_like(w)
+        own[..., :d] -= self.ridge * w[..., :d]
+        for c in duals[1:]:
+            own[..., :d] += problem.lam * problem.l1_ratio * c.reshape(problem.weight_shape)
+        size = np.sqrt((problem.share * (duals[0] ** 2).T).sum(axis=-1))
+        columns = np.sqrt(self.squares)
+        if problem.fit_intercept:
+            columns = np.append(columns, 1.0)
+        self.noise = ROUNDING * (size[..., None] * columns)
+        return [rest + own] if w.ndim == 1 else [rest + own, own.sum(axis=0)]
+
+    def _cost(self, rest: np.ndarray) -> float:
+        """Return the part of the gap that a residual costs."""
+        square = (rest[..., : self.d] ** 2).sum()
+        if self.problem.fit_intercept:  # made feasible, dual variables change the other sums
+            square += (rest[..., self.d] ** 2).sum() * self.squares.sum()
+        return 0.5 / self.ridge * float(square)
+
+    def _is_rounding(self, rest: list[np.ndarray]) -> bool:
+        return bool((np.abs(rest[0]) <= self.noise).all())
+
+    def _solve(self, target: list[np.ndarray]) -> np.ndarray:
+        """Solve with the Hessian; where its factors have few digits, by conjugate gradients.
+
+        They end where rounding begins: along near copies of columns it would be divided by lam.
+        """
+        if self.accurate:
+            return self.inverse(*target)
+        found, rest = np.zeros_like(target[0]), [part.copy() for part in target]
+        along = eased = self.inverse(*rest)
+        size = float((rest[0] * eased).sum())
+        goal = REDUCTION * size
+        for _ in range(PRODUCTS):
+            if not size > goal or self._is_rounding(rest):
+                break
+            product = self._product(along)
+            curvature = float((along * product[0]).sum())
+            if not curvature > 0.0:  # rounding is all that is left of it
+                break
+            step = size / curvature
+            found += step * along
+            for part, change in zip(rest, product, strict=True):
+                part -= step * change
+            eased = self.inverse(*rest)
+            before, size = size, float((rest[0] * eased).sum())
+            along = eased + (size / before) * along
+        return found
+
+    def _product(self, v: np.ndarray) -> list[np.ndarray]:
+        product = self.hessian @ v
+        if v.ndim == 1:
+            return [product]
+        common = np.zeros_like(product[0])
+        common[: self.d] = (self.of_weights * v[:, : self.d]).sum(axis=0)
+        return [product, common]
+
+
+def scores(problem: Any, w: np.ndarray) -> np.ndarray:
+    """Return the scores of all rows, the intercept included."""
+    if w.ndim == 2:
+        return all_scores(problem, w)
+    d = problem.shape[1]
+    z = problem.scores(w[:d])
+    return z + w[d] if problem.fit_intercept else z
+
+
+def _sums(problem: Any, a: np.ndarray) -> np.ndarray:
+    """Return 1/S sum_i s_i a_i x_i, and that of the intercept as if a feature were one."""
+    if a.ndim == 2:
+        return all_sums(problem, problem.share[:, None] * a)
+    c = problem.share * a
+    sums = problem.rows.transposed_times(c)
+    return np.append(sums, c.sum()) if problem.fit_intercept else sums
