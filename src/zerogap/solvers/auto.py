@@ -1,4 +1,4 @@
-"""The solver that chooses: dual coordinate ascent first, Newton's method when that pays."""
+"""The solver that chooses: dual coordinate ascent first, second-order methods when they pay."""
 
 from __future__ import annotations
 
@@ -10,45 +10,56 @@ from typing import Any, cast
 import numpy as np
 from scipy import linalg
 
+from zerogap.errors import ScaleError
 from zerogap.history import Record
 from zerogap.losses import Logistic, Loss
 from zerogap.memory import free_memory
+from zerogap.multiclass_losses import MulticlassHinge, Softmax
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows
 from zerogap.solvers.face import has_faces
 from zerogap.solvers.hessian import DIRECT, moments_cost, needed_memory, worth_sampling
-from zerogap.solvers.newton import Newton, NewtonState
+from zerogap.solvers.interior_parts import count_segments
+from zerogap.solvers.interior_point import InteriorPoint
+from zerogap.solvers.multiclass_newton import MOST_DIRECT, MulticlassNewton
+from zerogap.solvers.newton import Newton
 from zerogap.solvers.protocol import Answer, Solver, State
-from zerogap.solvers.sdca import SDCA, SDCAState
+from zerogap.solvers.sdca import SDCA
 
 _FEW = 1000  # rows up to which their inner products are worth computing
-_DEEP = 1e-8  # a relative gap below which Newton's method halves it in a few steps, or never
-_PATIENCE = 300  # epochs, however cheap: budgets count them
+_WIDE = 200  # features up to which that is not worth it
+NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a few steps, or never
+MOST_EPOCHS_LEFT = 300  # of SDCA, however cheap they are: budgets count epochs
 _APART = 3  # epochs that tell a rate: gaps swing
 _COLUMNS = 1 << 16  # of X, converted at a time
 _RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
+IDLE_STEPS = 25  # of a second-order method, without half the gap or 1 % of the objective gained
+# Mean of |x|^2 / (lam n) from which coordinate ascent is hopeless: on raw tables it takes
+# thousands of epochs from 1e3 on, and the scaled data sets of the race are below 1e3 at C = 1.
+HOPELESS_CONDITION = 1e4
+SMALL_TABLE = 3e6  # n (C d)^2: an interior point step takes a few milliseconds at most
 
 
 @dataclass
 class AutoState(State):
-    """State of `Auto`: those of both methods, which one works, and what certificates have shown."""
+    """State of `Auto`: that of the method at work, and what certificates have shown."""
 
-    sdca: SDCAState = field(init=False)
-    newton: NewtonState = field(init=False)
-    second: bool = False  # whether Newton's method works
+    stage: int = 0  # number of the method at work: 0 is SDCA, then those of `_second_methods`
+    part: Any = None  # its state
     final: bool = False  # whether no further change is wanted
-    switch: bool = False  # whether the other method begins with the next update
+    stalled: bool = False  # whether there is no other method to change to
+    switch: bool = False  # whether the next method begins with the next update
     before: str = ""  # what has worked so far
     since: float = 0.0  # epochs before the present method began
     epoch: float = 0.0  # of an earlier certificate, with which to compare
     gap: float = math.inf
+    best_estimate: float = math.inf  # of a second-order method, relative
+    best_value: float = math.inf
+    idle: int = 0  # its steps since either of these was much improved
     tol: float = 0.0
     reason: str = ""
     problem: Problem | None = field(default=None, metadata={"saved": False})
-
-    def __post_init__(self) -> None:
-        self.sdca, self.newton = SDCAState(self.rng, self.draw), NewtonState(self.rng, self.draw)
 
 
 @dataclass(frozen=True)
@@ -57,14 +68,16 @@ class Auto(Solver):
 
     Dense rows fewer than features are first replaced by as many coordinates as there are rows,
     with the same inner products.  Then stochastic dual coordinate ascent (`SDCA` with `finish`
-    or, where there are no faces, with `relaxation`) works until Newton's method (`Newton`)
-    promises to be cheaper: at once if there are few features for the number of rows, else when
-    certificates show that too many epochs would be left: hundreds with more than 3000 features
-    once rows are decided, as steps on the face may save most of them.  Where rounding stops
-    Newton's method, far beyond usual accuracies, SDCA ends the work.
+    or, where there are no faces, with `relaxation`) works until a second-order method promises to
+    be cheaper: at once if there are few features for the number of rows or the data are so badly
+    scaled that coordinate ascent has no chance, else when certificates show that too many epochs
+    would be left.  These methods are `Newton`, and for losses made of straight lines and few
+    features `InteriorPoint`; where one of them stalls, the next one begins.  Where rounding stops
+    them, far beyond usual accuracies, SDCA ends the work.
 
-    The choices depend on the data and on certificates, never on a clock: same seed, same bits.
-    The certificate says what was done.
+    The answer is the best model so far, the best constant one included.  The choices depend on the
+    data and on certificates, never on a clock: same seed, same bits.  The certificate says what was
+    done.
 
     Examples
     --------
@@ -77,6 +90,7 @@ class Auto(Solver):
     """
 
     multiclass = True
+    output = "best"
 
     def begin(
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
@@ -89,48 +103,45 @@ class Auto(Solver):
                 alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
                 warm = state.problem.weights(problem.feasible(alpha)), b, alpha
         inner = self._inner(problem, state)
-        # on inner products SDCA is soon done, and only where Newton's steps are few they are sooner
-        second = inner is problem or not isinstance(problem.loss, Logistic)
-        if second and _newton_applies(problem) and _has_few_features(inner):
-            few = "few features" if inner.shape[1] <= DIRECT else "several rows for each feature"
-            state.second, state.reason = True, f"there are {few}"
-            state.newton = Newton().begin(inner, rng, warm)
-        else:
-            state.sdca = _ascent(inner).begin(inner, rng, warm)
+        state.reason = _reason_for_second(problem, inner)
+        state.stage = 1 if state.reason else 0
+        state.part = self._method(inner, state).begin(inner, rng, warm)
         return state
 
     def answer(self, problem: Problem, state: AutoState) -> Answer:
         inner = self._inner(problem, state)
-        w, b, alpha = self._at_work(inner, state).answer(inner, self._part(state))
-        return w if inner is problem else problem.weights(alpha), b, alpha
+        w, b, alpha = self._method(inner, state).answer(inner, state.part)
+        return w if inner is problem else _spread(problem, inner, w), b, alpha
 
     def observe(self, problem: Problem, state: AutoState, record: Record, tol: float) -> None:
-        """Change the method if the other one promises to be cheaper."""
-        if not state.second:
+        """Change the method if another one promises to be cheaper."""
+        if not state.stage:
             inner = self._inner(problem, state)
-            _ascent(inner).observe(inner, state.sdca, record, tol)
+            self._method(inner, state).observe(inner, state.part, record, tol)
         state.tol, primal = tol, abs(record.certificate.primal)
         self._reconsider(problem, state, record.epoch, record.gap, primal)
 
     def _reconsider(
         self, problem: Problem, state: AutoState, epoch: float, gap: float, primal: float
     ) -> None:
-        """Ask for the other method if the gap shows that it would be cheaper."""
+        """Ask for another method if the gap shows that it would be cheaper."""
+        inner = self._inner(problem, state)
         epochs, target = epoch - state.epoch, state.tol * primal
-        if state.final or not _newton_applies(problem):
+        if state.final or not _second_methods(inner):
             return
-        if state.second:
-            if state.gap <= _DEEP * primal and gap > 0.5 * state.gap:
-                state.switch, state.reason = True, "rounding stopped Newton's method"
+        if state.stage:
+            deep = state.gap <= NEAR_ROUNDING * primal and gap > 0.5 * state.gap
+            if deep and not isinstance(self._method(inner, state), InteriorPoint):
+                state.switch, state.final = True, True
+                state.reason = f"rounding stopped {self._name(inner, state)}"
             state.epoch, state.gap = epoch, gap
             return
         if epochs > 0 and gap > target > 0:
-            inner = self._inner(problem, state)
             decades = math.log10(gap / target)
             rate = math.log10(state.gap / gap) / epochs if 0 < gap < state.gap else 0.0
             left = decades / rate if rate > 0 else math.inf
-            costly = left * _epoch_cost(inner) > _newton_cost(inner, decades)
-            hopeless = left > _PATIENCE or (costly and not self._settles(problem, state))
+            costly = left * _epoch_cost(inner) > _second_cost(inner, decades)
+            hopeless = left > MOST_EPOCHS_LEFT or (costly and not self._settles(problem, state))
             if hopeless and epoch >= _least_epochs(inner):
                 about = f"{left:.2g}" if left < 1e6 else "countless"
                 state.switch, state.reason = True, f"{about} epochs of SDCA seemed to be left"
@@ -138,75 +149,101 @@ class Auto(Solver):
             state.epoch, state.gap = epoch, gap
 
     def relative_gap(self, problem: Problem, state: AutoState) -> float | None:
-        inner, part = self._inner(problem, state), self._part(state)
+        inner = self._inner(problem, state)
+        if state.stalled:
+            return None  # a certificate ends the run
         if state.switch:
             return math.inf  # the other method, which begins now, may know its own
-        if inner is problem or state.second:
-            waits = not state.second and _newton_applies(problem)
+        if inner is problem or state.stage:
+            waits = not state.stage and bool(_second_methods(inner))
             if waits and not self._settles(problem, state):
                 return None  # certificates tell when to change
-            return self._at_work(inner, state).relative_gap(inner, part)
+            return self._method(inner, state).relative_gap(inner, state.part)
         epoch = state.updates // inner.shape[0]
         if epoch % max(1, epoch // 4):  # an estimate takes as long as an epoch
             return math.inf
-        proof = inner.examine(*_ascent(inner).answer(inner, part))
+        proof = inner.examine(*self._method(inner, state).answer(inner, state.part))
         if epoch >= max(_APART, 2.0 * state.epoch):
             self._reconsider(problem, state, epoch, proof.gap, proof.primal)
         return math.inf if state.switch else proof.gap / max(proof.primal, 1e-300)
 
     def prepare(self, problem: Problem, state: AutoState) -> None:
         inner = self._inner(problem, state)
-        self._at_work(inner, state).prepare(inner, self._part(state))
+        self._method(inner, state).prepare(inner, state.part)
+
+    def is_stalled(self, state: AutoState) -> bool:
+        return state.stalled
 
     def story(self, problem: Problem, state: AutoState) -> str:
+        inner = self._inner(problem, state)
         where = " on inner products" if state.problem is not None else ""
-        why = f": {state.reason}" if state.second or state.final else ""
-        return f"{state.before}{self._name(state)}{where}, chosen automatically{why}"
+        why = f": {state.reason}" if state.reason else ""
+        return f"{state.before}{self._name(inner, state)}{where}, chosen automatically{why}"
 
     def _steps(self, problem: Problem, state: AutoState, count: int) -> int:
         inner = self._inner(problem, state)
         if state.switch:
             self._change(inner, state)
+        method = self._method(inner, state)
         if not count:
-            return self._at_work(inner, state)._steps(inner, self._part(state), 0)
-        if not state.second:
-            _ascent(inner).advance(inner, state.sdca, count)
+            return method._steps(inner, state.part, 0)
+        if not state.stage:
+            method.advance(inner, state.part, count)
             return count
-        # one step of Newton's method for one epoch: made when the epoch ends
-        ends = state.position + count == self.epoch_length(problem)
-        return Newton()._steps(inner, state.newton, 1) if ends else 0
+        # one step of a second-order method for one epoch: made when the epoch ends
+        if state.position + count < self.epoch_length(problem) or state.stalled:
+            return 0
+        examples = method._steps(inner, state.part, 1)
+        self._watch(inner, state, method)
+        return examples
+
+    def _watch(self, inner: Problem, state: AutoState, method: Solver) -> None:
+        """Ask for the next method if this one makes no progress."""
+        estimate = method.relative_gap(inner, state.part)
+        value = getattr(state.part, "value", math.inf)
+        gained = estimate is not None and estimate < 0.5 * state.best_estimate
+        if gained or value < state.best_value - 0.01 * abs(state.best_value):
+            state.best_estimate = math.inf if estimate is None else estimate
+            state.best_value, state.idle = min(value, state.best_value), 0
+        elif estimate is not None:
+            state.idle += 1
+        stuck = state.idle > IDLE_STEPS or getattr(state.part, "stalled", False)
+        if stuck and not state.final:
+            if state.stage < len(_second_methods(inner)):
+                state.switch, state.reason = True, f"{self._name(inner, state)} stalled"
+            else:
+                state.stalled = True
 
     def _settles(self, problem: Problem, state: AutoState) -> bool:
         """Tell whether steps on the face may be cheaper than they look from the epochs so far."""
         many = problem.shape[1] > DIRECT  # measured: on text they are
         inner = self._inner(problem, state)
-        return many and _ascent(inner).finishes(inner, state.sdca)
+        ascent = cast("SDCA", self._method(inner, state))
+        return many and ascent.finishes(inner, state.part)
 
     def _change(self, inner: Problem, state: AutoState) -> None:
-        """Let the other method go on from where this one is."""
+        """Let another method go on from where this one is."""
         epoch = state.updates / inner.shape[0]
         if epoch > state.since:
-            state.before += f"{self._name(state)} for {epoch - state.since:g} epochs, then "
-        answer = self._at_work(inner, state).answer(inner, self._part(state))
-        state.switch, state.final, state.second = False, state.second, not state.second
-        state.since, state.epoch, state.gap = epoch, epoch, math.inf
-        if state.second:
-            state.newton = Newton().begin(inner, state.rng, answer)
-        else:
-            state.sdca = _ascent(inner).begin(inner, state.rng, answer)
-            _ascent(inner).prepare(inner, state.sdca)
+            name = self._name(inner, state)
+            state.before += f"{name} for {epoch - state.since:g} epochs, then "
+        answer = self._method(inner, state).answer(inner, state.part)
+        state.stage = 0 if state.final else state.stage + 1
+        state.switch, state.since, state.epoch, state.gap = False, epoch, epoch, math.inf
+        state.best_estimate, state.best_value, state.idle = math.inf, math.inf, 0
+        method = self._method(inner, state)
+        state.part = method.begin(inner, state.rng, answer)
+        method.prepare(inner, state.part)
 
-    def _name(self, state: AutoState) -> str:
-        return "Newton" if state.second else "SDCA"
+    def _name(self, inner: Problem, state: AutoState) -> str:
+        name = type(self._method(inner, state)).__name__
+        return "Newton" if name == "MulticlassNewton" else name
 
     def _inner(self, problem: Problem, state: AutoState) -> Problem:
         return problem if state.problem is None else state.problem
 
-    def _at_work(self, inner: Problem, state: AutoState) -> Solver:
-        return Newton() if state.second else _ascent(inner)
-
-    def _part(self, state: AutoState) -> Any:
-        return state.newton if state.second else state.sdca
+    def _method(self, inner: Problem, state: AutoState) -> Solver:
+        return _second_methods(inner)[state.stage - 1] if state.stage else _ascent(inner)
 
 
 def _ascent(problem: Problem) -> SDCA:
@@ -218,15 +255,44 @@ def _ascent(problem: Problem) -> SDCA:
     return SDCA(relaxation=_RELAXATION, output="recent" if calm else "last")
 
 
-def _newton_applies(problem: Problem) -> bool:
-    """Tell whether Newton's method is defined, and has room in memory."""
-    known = type(problem.loss).stiffness is not Loss.stiffness
-    if not known or problem.loss.task == "multiclass" or not isinstance(problem.penalty, L2):
-        return False
-    n, d = problem.shape
-    if d > DIRECT and n < 4 * d and not math.isfinite(problem.loss.smoothness):
-        return False  # measured: SDCA is faster on text, whatever lam
-    return needed_memory(problem) < free_memory()
+def _second_methods(problem: Problem) -> list[Solver]:
+    """Return the second-order methods for a problem, in the order in which they are tried."""
+    if needed_memory(problem) >= free_memory():
+        return []
+    (n, d), flat = problem.shape, math.prod(problem.weight_shape)
+    l2 = isinstance(problem.penalty, L2)
+    if problem.loss.task == "multiclass":
+        known = isinstance(problem.loss, Softmax | MulticlassHinge)
+        newton: list[Solver] = [MulticlassNewton()] if known and (l2 or flat <= MOST_DIRECT) else []
+        straight = isinstance(problem.loss, MulticlassHinge) and flat <= DIRECT
+        return [InteriorPoint(), *newton] if straight else newton
+    if type(problem.loss).stiffness is Loss.stiffness:
+        return []
+    straight = count_segments(problem.loss) > 0 and d <= DIRECT
+    if not straight and d > DIRECT and n < 4 * d and not math.isfinite(problem.loss.smoothness):
+        return [] if l2 else [Newton()]  # measured: SDCA is faster on text, whatever lam
+    if straight and (n * d * d <= SMALL_TABLE or not l2):
+        return [InteriorPoint(), Newton()]
+    return [Newton(), InteriorPoint()] if straight else [Newton()]
+
+
+def _reason_for_second(problem: Problem, inner: Problem) -> str:
+    """Return why a second-order method should begin, or nothing if SDCA should."""
+    if not _second_methods(inner):
+        return ""
+    n = inner.shape[0]
+    squares = float(inner.share @ inner.sqnorms)
+    if squares / (inner.strength * n) > HOPELESS_CONDITION and inner.shape[1] <= DIRECT:
+        return "coordinate ascent would take thousands of epochs on columns of such different sizes"
+    if problem.loss.task == "multiclass" or not isinstance(problem.penalty, L2):
+        return ""
+    # on inner products SDCA is soon done, and only where Newton's steps are few they are sooner
+    if inner is not problem and isinstance(problem.loss, Logistic):
+        return ""
+    if not _has_few_features(inner):
+        return ""
+    few = "few features" if inner.shape[1] <= DIRECT else "several rows for each feature"
+    return f"there are {few}"
 
 
 def _has_few_features(problem: Problem) -> bool:
@@ -235,7 +301,7 @@ def _has_few_features(problem: Problem) -> bool:
         return n >= 200 * d
     # the epochs of SDCA grow with the condition number
     condition = float(problem.share @ problem.sqnorms) * problem.loss.smoothness / problem.lam / n
-    cheaper = (3.0 + 3.0 * condition) * _epoch_cost(problem) > _newton_cost(problem, 1.0)
+    cheaper = (3.0 + 3.0 * condition) * _epoch_cost(problem) > _second_cost(problem, 1.0)
     if d > DIRECT:  # measured: with several rows per feature five steps or so are enough
         return n >= 4 * d and (condition >= 1.5 or cheaper)
     return cheaper
@@ -249,8 +315,8 @@ def _least_epochs(problem: Problem) -> int:
 
 def _is_wide(problem: Problem) -> bool:
     n, d = problem.shape
-    few = isinstance(problem.rows, DenseRows) and n <= _FEW and d >= 2 * n
-    return few and problem.loss.task != "multiclass" and isinstance(problem.penalty, L2)
+    few = isinstance(problem.rows, DenseRows) and n <= _FEW and d >= max(2 * n, _WIDE)
+    return few and isinstance(problem.penalty, L2)
 
 
 def _condensed(problem: Problem) -> Problem:
@@ -267,7 +333,16 @@ def _condensed(problem: Problem) -> Problem:
             factor = linalg.cholesky(gram, lower=True, check_finite=False)
             return problem._with(rows=DenseRows(np.ascontiguousarray(factor)))
         np.fill_diagonal(gram, diagonal + ridge * diagonal.max())
-    raise ValueError("the rows of X have no finite inner products: scale the features")
+    raise ScaleError("the rows of X have no finite inner products: standardise the columns of X")
+
+
+def _spread(problem: Problem, inner: Problem, w: np.ndarray) -> np.ndarray:
+    """Return the weights of features for those of the coordinates that `_condensed` has found."""
+    factor = cast("DenseRows", inner.rows).X
+    shares = linalg.solve_triangular(factor, w.T, lower=True, trans=1, check_finite=False)
+    if w.ndim == 1:
+        return problem.rows.transposed_times(shares)
+    return problem.rows.transposed_product(np.ascontiguousarray(shares))
 
 
 def _epoch_cost(problem: Problem) -> float:
@@ -276,11 +351,17 @@ def _epoch_cost(problem: Problem) -> float:
     return 3.0 * problem.rows.stored + per_row * problem.shape[0]
 
 
-def _newton_cost(problem: Problem, decades: float) -> float:
-    """Nanoseconds of Newton's method for so many decades of the gap, roughly."""
+def _second_cost(problem: Problem, decades: float) -> float:
+    """Nanoseconds of a second-order method for so many decades of the gap, roughly."""
     n, d = problem.shape
     smooth = math.isfinite(problem.loss.smoothness)
     stored, per_row = problem.rows.stored, problem.rows.stored / n
+    if problem.loss.task == "multiclass":
+        classes = problem.weight_shape[0]
+        flat = d * classes
+        direct = 1.0 * n * flat * flat + 0.02 * flat**3 if flat <= DIRECT else math.inf
+        step = min(direct, 40.0 * stored * classes) + 3e5
+        return ((4.0 + 2.0 * decades) if smooth else (10.0 + 3.0 * decades)) * step
     if d > DIRECT:  # some conjugate gradients for each step, of few after SDCA
         steps = 4.0 + 2.0 * decades if smooth else 60.0 + 20.0 * decades
         return steps * (15.0 * stored + 100.0 * d)

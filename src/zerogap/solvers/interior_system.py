@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.solvers.hessian import Hessian
+from zerogap.solvers.hessian import DAMPING, Hessian
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
 
 REFINEMENTS = 6  # of a direction at most
 COSTLY = 0.01  # of mu: residuals whose part of the gap is larger are solved for again
 PRODUCTS = 100  # with the Hessian for one direction: near copies of columns need up to so many
 REDUCTION = 1e-12  # of the residual's square by conjugate gradients; refinement does the rest
-# Of the diagonal, added to it: along exact copies of columns refinement would else divide rounding
-# by lam.  What rounding does to the scores falls by 1e-16 / DAMPING in each refinement.
-DAMPING = 1e-13
 ROUNDING = np.finfo(np.float64).eps  # of sums over rows, by the root of their square sums
 
 
@@ -52,9 +49,9 @@ class System:
             self.inverse, self.accurate = self.hessian.factorised(DAMPING)
         else:
             self.hessian = Hessian(problem, h, damping=0.0, ridge=ridge)
-            more = DAMPING * (problem.rows.square_sums(h) + ridge)
-            damped = Hessian(problem, h, damping=0.0, ridge=ridge + more)
-            self.inverse, self.accurate = damped._inverse(damped.rows, damped.h)
+            self.inverse, self.accurate = self.hessian._inverse(
+                self.hessian.rows, self.hessian.h, damping=DAMPING
+            )
 
     def objective(self) -> float:
         """Return P."""

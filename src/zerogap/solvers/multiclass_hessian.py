@@ -15,18 +15,18 @@ from scipy import linalg
 from zerogap._jit import rowwise
 from zerogap.multiclass import MulticlassProblem
 from zerogap.solvers.hessian import (
-    LEAST_CURVATURE,
     _EXACT,
     _PRODUCTS,
     _RIDGES,
     _SMALL_PIVOT,
     DIRECT,
+    LEAST_CURVATURE,
     _factorised,
 )
 
 _ENOUGH = 0.01  # of the residual, squared
 _SAMPLE = 16  # rows per feature that make a good preconditioner
-_STRAIGHT = 1e-7  # part of a row's votes for other classes that bends nothing
+_STRAIGHT = 1e-9  # part of the largest curvature of a row that bends nothing
 _LEAST = 1e-9  # curvature of an intercept that no row bends, so that directions are finite
 _ONE = np.ones(1)
 _RIDGE = 1e-11  # of correlations: more than rounding, which might make them indefinite
@@ -88,8 +88,8 @@ class MulticlassHessian:
     def __init__(
         self, problem: MulticlassProblem, h: np.ndarray, ridge: np.ndarray | None = None
     ) -> None:
-        curved = h.max(axis=1) < (1.0 - _STRAIGHT) * h.sum(axis=1)
-        curved[0] = True  # so that there is a row
+        curvature = problem.share * h.max(axis=1) * _of_others(h).min(axis=1) / h.sum(axis=1)
+        curved = curvature >= _STRAIGHT * curvature.max()
         if ridge is None and int(curved.sum()) <= 0.7 * len(h):
             places = np.flatnonzero(curved)
             problem, h = problem.take(places), h[places]  # type: ignore[assignment]
@@ -287,7 +287,7 @@ class MulticlassHessian:
         """
         xp, rows, h = self.problem.xp, self.problem.rows, self.h
         (n, d), C = self.problem.shape, h.shape[1]
-        q = self.problem.share[:, None] * h * (1.0 - h / h.sum(axis=1, keepdims=True))
+        q = self.problem.share[:, None] * h * _of_others(h) / h.sum(axis=1, keepdims=True)
         size = max(_SAMPLE * d, 4 * C * n // d)
         if d <= DIRECT and n > 2 * size:  # take rows in proportion to their curvature
             of_rows = q.sum(axis=1)
@@ -351,6 +351,15 @@ def _equilibrated_inverse(
             inverse, smallest = _factorised(matrix)
             return inverse, ridge <= damping and smallest >= _SMALL_PIVOT
     return (lambda v: v / diagonal), False
+
+
+def _of_others(h: np.ndarray) -> np.ndarray:
+    """Return the sum of the other entries of each row: no difference, if one of them dominates."""
+    others, top = h.copy(), h.max(axis=1, keepdims=True)
+    others[h == top] = 0.0
+    ties = (h == top).sum(axis=1, keepdims=True) - 1
+    sums = h.sum(axis=1, keepdims=True) - h
+    return np.where(h == top, others.sum(axis=1, keepdims=True) + ties * top, sums)
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> Any:

@@ -19,7 +19,7 @@ from zerogap.multiclass import MulticlassProblem
 from zerogap.multiclass_losses import MulticlassHinge, Softmax
 from zerogap.penalties import L2
 from zerogap.solvers.hessian import _PRODUCTS as PRODUCTS
-from zerogap.solvers.hessian import check_memory
+from zerogap.solvers.hessian import DAMPING, check_memory
 from zerogap.solvers.line_search import Way, orthant, orthant_way, search, straight_way
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums, bend
 from zerogap.solvers.newton import _PART, _ROWS_PER_FEATURE
@@ -284,7 +284,7 @@ class MulticlassNewton(Solver):
     def _polish(self, problem: Any, state: MulticlassNewtonState) -> None:
         """Replace the dual point of a smooth loss by one whose sum belongs to w."""
         d, ones = problem.shape[1], np.ones(len(state.p))
-        inverse = MulticlassHessian(problem, state.p).inverse()
+        inverse, _ = MulticlassHessian(problem, state.p).factorised(DAMPING)
 
         def solve(of_weights: np.ndarray, of_intercept: np.ndarray) -> Any:
             found = inverse(np.column_stack([of_weights, of_intercept.reshape(len(of_weights), -1)]))

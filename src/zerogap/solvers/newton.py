@@ -360,7 +360,7 @@ class Newton(Solver):
     def _polish(self, problem: Problem, state: NewtonState) -> None:
         """Replace the dual point of a smooth loss by one whose sum belongs to w."""
         d, share = problem.shape[1], np.maximum(problem.share, 1e-300)
-        inverse = Hessian(problem, state.near_h).inverse()
+        inverse = Hessian(problem, state.near_h).damped_inverse()
 
         def solve(of_weights: np.ndarray, of_intercept: Any) -> tuple[np.ndarray, Any]:
             found = inverse(np.append(of_weights, of_intercept))

@@ -15,7 +15,7 @@ import numpy as np
 
 from zerogap.solvers.hessian import DIRECT
 
-_ROUNDS = 3  # each gains some six digits
+_ROUNDS = 6  # each gains some digits, until rounding is left
 
 
 _WORTH = 1e-10  # relative gap that needs no polish
