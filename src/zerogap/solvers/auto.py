@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
-from scipy import linalg
 
-from zerogap.errors import ScaleError
 from zerogap.history import Record
 from zerogap.losses import Logistic, Loss
 from zerogap.memory import free_memory
 from zerogap.multiclass_losses import MulticlassHinge, Softmax
 from zerogap.penalties import L2
 from zerogap.problem import Problem
-from zerogap.rows import DenseRows
 from zerogap.solvers.face import has_faces
 from zerogap.solvers.hessian import DIRECT, moments_cost, needed_memory, worth_sampling
 from zerogap.solvers.interior_parts import count_segments
@@ -25,14 +21,12 @@ from zerogap.solvers.interior_point import InteriorPoint
 from zerogap.solvers.multiclass_newton import MOST_DIRECT, MulticlassNewton
 from zerogap.solvers.newton import Newton
 from zerogap.solvers.protocol import Answer, Solver, State
+from zerogap.solvers.rotation import simpler
 from zerogap.solvers.sdca import SDCA
 
-_FEW = 1000  # rows up to which their inner products are worth computing
-_WIDE = 200  # features up to which that is not worth it
 NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a few steps, or never
 MOST_EPOCHS_LEFT = 300  # of SDCA, however cheap they are: budgets count epochs
 _APART = 3  # epochs that tell a rate: gaps swing
-_COLUMNS = 1 << 16  # of X, converted at a time
 _RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
 IDLE_STEPS = 25  # of a second-order method, without half the gap or 1 % of the objective gained
 # Mean of |x|^2 / (lam n) from which coordinate ascent is hopeless: on raw tables it takes
@@ -59,7 +53,8 @@ class AutoState(State):
     idle: int = 0  # its steps since either of these was much improved
     tol: float = 0.0
     reason: str = ""
-    problem: Problem | None = field(default=None, metadata={"saved": False})
+    problem: Problem | None = field(default=None, metadata={"saved": False})  # to be solved instead
+    outward: Any = field(default=None, metadata={"saved": False})  # from its weights to the given
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,8 @@ class Auto(Solver):
     """The fastest way to a certificate that we know, chosen by shape, loss, lambda and progress.
 
     Dense rows fewer than features are first replaced by as many coordinates as there are rows,
-    with the same inner products.  Then stochastic dual coordinate ascent (`SDCA` with `finish`
+    with the same inner products; raw columns that are nearly copies are rotated until they are
+    orthogonal.  Then stochastic dual coordinate ascent (`SDCA` with `finish`
     or, where there are no faces, with `relaxation`) works until a second-order method promises to
     be cheaper: at once if there are few features for the number of rows or the data are so badly
     scaled that coordinate ascent has no chance, else when certificates show that too many epochs
@@ -96,8 +92,9 @@ class Auto(Solver):
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> AutoState:
         state = AutoState(rng, draw=rng.spawn(1)[0])
-        if _is_wide(problem):
-            state.problem = _condensed(problem)
+        coordinates = simpler(problem, _is_hopeless(problem))
+        if coordinates.problem is not problem:
+            state.problem, state.outward = coordinates
             if warm is not None:
                 w, b, alpha = warm
                 alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
@@ -111,7 +108,7 @@ class Auto(Solver):
     def answer(self, problem: Problem, state: AutoState) -> Answer:
         inner = self._inner(problem, state)
         w, b, alpha = self._method(inner, state).answer(inner, state.part)
-        return w if inner is problem else _spread(problem, inner, w), b, alpha
+        return w if state.outward is None else state.outward(w), b, alpha
 
     def observe(self, problem: Problem, state: AutoState, record: Record, tol: float) -> None:
         """Change the method if another one promises to be cheaper."""
@@ -276,13 +273,18 @@ def _second_methods(problem: Problem) -> list[Solver]:
     return [Newton(), InteriorPoint()] if straight else [Newton()]
 
 
+def _is_hopeless(problem: Problem) -> bool:
+    """Tell whether coordinate ascent has no chance: columns are of very different sizes."""
+    n, d = problem.shape
+    squares = float(problem.share @ problem.sqnorms)
+    return d <= DIRECT and squares / (problem.strength * n) > HOPELESS_CONDITION
+
+
 def _reason_for_second(problem: Problem, inner: Problem) -> str:
     """Return why a second-order method should begin, or nothing if SDCA should."""
     if not _second_methods(inner):
         return ""
-    n = inner.shape[0]
-    squares = float(inner.share @ inner.sqnorms)
-    if squares / (inner.strength * n) > HOPELESS_CONDITION and inner.shape[1] <= DIRECT:
+    if _is_hopeless(inner):
         return "coordinate ascent would take thousands of epochs on columns of such different sizes"
     if problem.loss.task == "multiclass" or not isinstance(problem.penalty, L2):
         return ""
@@ -311,38 +313,6 @@ def _least_epochs(problem: Problem) -> int:
     """Return the epochs of SDCA before its rate is believed: with kinks rows are decided late."""
     kinks = not math.isfinite(problem.loss.smoothness)
     return 20 if kinks and problem.shape[1] > DIRECT else 0
-
-
-def _is_wide(problem: Problem) -> bool:
-    n, d = problem.shape
-    few = isinstance(problem.rows, DenseRows) and n <= _FEW and d >= max(2 * n, _WIDE)
-    return few and isinstance(problem.penalty, L2)
-
-
-def _condensed(problem: Problem) -> Problem:
-    """Return the problem with rows in n coordinates: the dual knows their inner products only."""
-    X = cast("DenseRows", problem.rows).X
-    n, d = X.shape
-    gram = np.zeros((n, n))
-    for start in range(0, d, _COLUMNS):
-        part = X[:, start : start + _COLUMNS].astype(np.float64, copy=False)
-        gram += part @ part.T
-    diagonal = np.diagonal(gram).copy()
-    for ridge in 10.0 ** np.arange(-16, 0):  # no more than equal rows and rounding ask for
-        with contextlib.suppress(linalg.LinAlgError):
-            factor = linalg.cholesky(gram, lower=True, check_finite=False)
-            return problem._with(rows=DenseRows(np.ascontiguousarray(factor)))
-        np.fill_diagonal(gram, diagonal + ridge * diagonal.max())
-    raise ScaleError("the rows of X have no finite inner products: standardise the columns of X")
-
-
-def _spread(problem: Problem, inner: Problem, w: np.ndarray) -> np.ndarray:
-    """Return the weights of features for those of the coordinates that `_condensed` has found."""
-    factor = cast("DenseRows", inner.rows).X
-    shares = linalg.solve_triangular(factor, w.T, lower=True, trans=1, check_finite=False)
-    if w.ndim == 1:
-        return problem.rows.transposed_times(shares)
-    return problem.rows.transposed_product(np.ascontiguousarray(shares))
 
 
 def _epoch_cost(problem: Problem) -> float:

@@ -27,6 +27,7 @@ _BALANCE = 0.5  # the sub-problem's part of the gap at which its centre moves
 _PART = 8  # one row in so many shows where to start
 _ROWS_PER_FEATURE = 10  # in that part, at least
 _FEW, _MANY = 5, 50  # steps with it at most, without and with kinks: at a large C it leads astray
+_NEARLY_KINKED = 30.0  # widths of a smooth loss' bend that its rows are apart: it is a kink then
 _EMPTY = np.empty(0)
 
 
@@ -189,11 +190,14 @@ class Newton(Solver):
         state = NewtonState(rng, draw=rng.spawn(1)[0], w=zeros(d), centre=zeros(n))
         if problem.fit_intercept:
             state.b = problem.first_intercept()
-        smooth = math.isfinite(problem.loss.smoothness)
-        if not smooth:  # bend the loss at all scores but far ones: its own scale is value / slope^2
+        if math.isfinite(problem.loss.lipschitz) and problem.loss.quadratic:
+            # bend the loss at all scores but far ones: its own scale is value / slope^2
             value = problem.mean_loss(zeros(n) + state.b)
-            state.gamma = 2.0 * value / problem.loss.lipschitz**2
-            state.least = 1e-5 * state.gamma
+            gamma = 2.0 * value / problem.loss.lipschitz**2
+            if gamma * problem.loss.smoothness > _NEARLY_KINKED:
+                state.gamma, state.least = gamma, 1e-5 * gamma
+                if math.isfinite(problem.loss.smoothness):
+                    state.least = min(state.least, 0.1 / problem.loss.smoothness)
         if warm is not None:
             w, b, alpha = warm
             alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha

@@ -1,0 +1,153 @@
+"""Problems in other coordinates, with the same optimum: what L2 penalties allow.
+
+The dual knows inner products of rows only, so rows may be rotated.  Few long rows need as many
+coordinates as there are rows.  Columns that are copies of others but for some digits, in units of
+their own, are rotated until they are orthogonal: then no equation divides by what rounding left of
+their difference, and copies are zero.
+
+Reference: J. Demmel and K. Veselic, "Jacobi's method is more accurate than QR", SIAM Journal on
+Matrix Analysis and Applications 13, 1992.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from scipy import linalg
+
+from zerogap._jit import kernel
+from zerogap.errors import ScaleError
+from zerogap.penalties import L2
+from zerogap.problem import Problem
+from zerogap.rows import DenseRows
+
+FEW_ROWS = 1000  # up to which their inner products are worth computing
+MANY_FEATURES = 200  # from which that is worth it
+MOST_ROTATED = 400  # features: rotations take O(d^3), a second for so many
+MOST_VALUES = 2e7  # of a dense copy
+SMALL_PIVOT = 1e-9  # of the features' correlations, below which they are nearly copies
+NOISE = 30.0  # roundings of a column's values that are all there is of a copy
+_SWEEPS = 40  # over all pairs of columns; ten are usual
+_COLUMNS = 1 << 16  # of X, converted at a time
+
+
+class Coordinates(NamedTuple):
+    """A problem in other coordinates."""
+
+    problem: Any
+    outward: Callable[[np.ndarray], np.ndarray]  # from its weights to those of the given problem
+
+
+def simpler(problem: Problem, raw: bool) -> Coordinates:
+    """Return the problem in the coordinates in which it is solved best; often its own.
+
+    `raw` tells that columns are of very different sizes.
+    """
+    n, d = problem.shape
+    if isinstance(problem.penalty, L2) and not problem.on_device:
+        dense = isinstance(problem.rows, DenseRows)
+        if dense and n <= FEW_ROWS and d >= max(2 * n, MANY_FEATURES):
+            return _condensed(problem)
+        if raw and d <= MOST_ROTATED and n * d <= MOST_VALUES and _has_copies(problem):
+            return _rotated(problem)
+    return Coordinates(problem, lambda w: w)
+
+
+def _condensed(problem: Problem) -> Coordinates:
+    """Return the problem with rows in n coordinates: the dual knows their inner products only."""
+    X = cast("DenseRows", problem.rows).X
+    n, d = X.shape
+    gram = np.zeros((n, n))
+    for start in range(0, d, _COLUMNS):
+        part = X[:, start : start + _COLUMNS].astype(np.float64, copy=False)
+        gram += part @ part.T
+    diagonal = np.diagonal(gram).copy()
+    for ridge in 10.0 ** np.arange(-16, 0):  # no more than equal rows and rounding ask for
+        with contextlib.suppress(linalg.LinAlgError):
+            factor = linalg.cholesky(gram, lower=True, check_finite=False)
+            return _with_factor(problem, np.ascontiguousarray(factor))
+        np.fill_diagonal(gram, diagonal + ridge * diagonal.max())
+    raise ScaleError("the rows of X have no finite inner products: standardise the columns of X")
+
+
+def _with_factor(problem: Problem, factor: np.ndarray) -> Coordinates:
+    def outward(w: np.ndarray) -> np.ndarray:
+        shares = linalg.solve_triangular(factor, w.T, lower=True, trans=1, check_finite=False)
+        if w.ndim == 1:
+            return problem.rows.transposed_times(shares)
+        return problem.rows.transposed_product(np.ascontiguousarray(shares))
+
+    return Coordinates(problem._with(rows=DenseRows(factor)), outward)
+
+
+def _has_copies(problem: Problem) -> bool:
+    """Tell whether a feature is nearly a combination of others."""
+    moments = problem.rows.moments(problem.share)
+    scale = np.sqrt(np.diagonal(moments))
+    kept = np.flatnonzero(scale > 0.0)
+    moments = moments[np.ix_(kept, kept)] / scale[kept] / scale[kept, None]
+    try:
+        factor = linalg.cholesky(moments, lower=True, check_finite=False)
+    except linalg.LinAlgError:
+        return True
+    return not float(np.diagonal(factor).min(initial=1.0)) ** 2 >= SMALL_PIVOT
+
+
+def _rotated(problem: Problem) -> Coordinates:
+    """Return the problem with orthogonal columns."""
+    rows = problem.rows
+    X = rows.X if isinstance(rows, DenseRows) else rows._matrix().toarray()
+    X = X.astype(np.float64, copy=False)
+    roots = np.sqrt(problem.share)[:, None]
+    order = np.argsort(-np.linalg.norm(roots * X, axis=0), kind="stable")
+    (triangle,) = linalg.qr(roots * X[:, order], mode="r", check_finite=False)
+    basis = np.zeros((len(order), len(order)))
+    basis[order] = _orthogonalised(np.asfortranarray(triangle[: len(order)]))
+    columns = X @ basis
+    noise = np.finfo(np.float64).eps * (np.linalg.norm(X, axis=0) @ np.abs(basis))
+    columns[:, np.linalg.norm(columns, axis=0) <= NOISE * noise] = 0.0
+    rotated = problem._with(rows=DenseRows(np.ascontiguousarray(columns)))
+    return Coordinates(rotated, lambda w: w @ basis.T)
+
+
+def _orthogonalised(triangle: np.ndarray) -> np.ndarray:
+    """Return the rotation after which the columns of a matrix are orthogonal."""
+    size = triangle.shape[1]
+    work, basis = triangle.copy(order="F"), np.asfortranarray(np.eye(size))
+    for _ in range(_SWEEPS):
+        if not _sweep(work, basis):
+            break
+    return basis
+
+
+@kernel
+def _sweep(columns, basis):
+    """Rotate all pairs of columns that are not orthogonal; return how many there were."""
+    count = 0
+    for j in range(columns.shape[1] - 1):
+        for k in range(j + 1, columns.shape[1]):
+            a, b, c = 0.0, 0.0, 0.0
+            for i in range(columns.shape[0]):
+                a += columns[i, j] * columns[i, j]
+                b += columns[i, k] * columns[i, k]
+                c += columns[i, j] * columns[i, k]
+            if abs(c) <= 1e-15 * math.sqrt(a) * math.sqrt(b):
+                continue
+            count += 1
+            zeta = (b - a) / (2.0 * c)
+            t = math.copysign(1.0, zeta) / (abs(zeta) + math.hypot(1.0, zeta))
+            cosine = 1.0 / math.hypot(1.0, t)
+            sine = cosine * t
+            for i in range(columns.shape[0]):
+                left = columns[i, j]
+                columns[i, j] = cosine * left - sine * columns[i, k]
+                columns[i, k] = sine * left + cosine * columns[i, k]
+            for i in range(basis.shape[0]):
+                left = basis[i, j]
+                basis[i, j] = cosine * left - sine * basis[i, k]
+                basis[i, k] = sine * left + cosine * basis[i, k]
+    return count
