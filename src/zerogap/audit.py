@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import compute_class_weight
 
+from zerogap.centring import centred
 from zerogap.certificate import Certificate
 from zerogap.history import Record
 from zerogap.losses import (
@@ -28,7 +29,7 @@ from zerogap.losses import (
 from zerogap.multiclass_losses import MulticlassHinge, Softmax
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows, as_rows
-from zerogap.solvers import SDCA, solve
+from zerogap.solvers import Auto, solve
 from zerogap.solvers.protocol import Answer
 from zerogap.validation import class_factors
 
@@ -83,7 +84,7 @@ def certify(
 
     The objective is evaluated at the model's own weights, in the model's own convention for C or
     alpha, weights and intercept (LIBLINEAR regularises it).  A lower bound of the optimum starts
-    from the dual point that belongs to the model and is raised by SDCA until the distance is known
+    from the dual point that belongs to the model and is raised by `Auto` until the distance is known
     to 10 %, or until `effort` epochs are spent.  The bound is valid at any time.  Classes trained
     together (softmax, Crammer and Singer) are one problem, one-against-rest models are added up.
 
@@ -178,38 +179,51 @@ def _audit(
     problem: Problem, model: Answer, effort: int, random_state: Any, goal: float | None
 ) -> Audit:
     """Certify a model, raising the dual bound until that is enough or the effort is spent."""
-    own = problem.certificate(*model)
+    shifted = centred(problem)
+    w, b, alpha = model
+    own = shifted.problem.certificate(w, shifted.inward(w, b), alpha)
     if effort == 0 or own.relative_gap <= 1e-12:
         return Audit(own.primal, own.dual, own.gap, stop_reason="own dual point")
+    done = []
 
     def enough(record: Record) -> bool:
         distance = own.primal - max(own.dual, record.certificate.dual)
         if goal is None:
-            return record.gap <= _TIGHT * distance
-        return distance <= goal or own.primal - record.certificate.primal > goal
+            done.append(record.gap <= _TIGHT * distance)
+        else:
+            done.append(distance <= goal or own.primal - record.certificate.primal > goal)
+        return done[-1]
 
     origin = np.zeros(problem.dual_shape)
     useful = own.dual > problem.dual(origin)  # far from the optimum, a start at zero is better
-    result = solve(
-        problem,
-        SDCA(),
-        tol=1e-12,
-        max_epochs=effort,
-        callback=enough,
-        warm_start=model if useful else None,
-        random_state=random_state,
-    )
-    if result.stop_reason == "interrupted":
-        raise KeyboardInterrupt
-    found = result.certificate
+    start: Any = model if useful else None
+    tol, spent, seconds = max(1e-12, min(1e-3, 0.05 * own.relative_gap)), 0.0, 0.0
+    while True:
+        result = solve(
+            problem,
+            Auto(),
+            tol=tol,
+            max_epochs=effort - spent,
+            callback=enough,
+            warm_start=start,
+            random_state=random_state,
+        )
+        if result.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        found = result.certificate
+        spent, seconds = spent + found.epochs, seconds + found.seconds
+        if done[-1] or result.stop_reason != "converged" or tol <= 1e-12 or spent >= effort:
+            break
+        tol, start = max(1e-12, 0.01 * tol), result  # the model is closer than its own bound says
     gap = own.gap if own.dual >= found.dual else own.primal - found.dual
+    short = not done[-1] and result.stop_reason in ("max_epochs", "stalled")
     return Audit(
         own.primal,
         own.primal - gap,
         gap,
-        epochs=found.epochs,
-        seconds=found.seconds,
-        stop_reason="effort spent" if found.stop_reason == "max_epochs" else "bound is tight",
+        epochs=spent,
+        seconds=seconds,
+        stop_reason="effort spent" if short else "bound is tight",
         solver=found.solver,
         at_least=max(0.0, own.primal - found.primal),
     )

@@ -64,4 +64,3 @@ def centred(problem: Any) -> Centred:
         origin = np.zeros(problem.shape[1])
     y = problem.y - target if target else problem.y
     return Centred(problem._with(rows=rows, y=y, sqnorms=rows.sqnorms), origin, target)
-

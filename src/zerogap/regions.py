@@ -146,7 +146,8 @@ def find_region(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray | Non
     True
     """
     shifted = centred(problem)
-    inner, b = shifted.problem, shifted.inward(w, b)
+    inner: Problem = shifted.problem
+    b = shifted.inward(w, b)
     z = inner.scores(w)
     alpha = inner.dual_point(z, b) if alpha is None else inner.feasible(alpha)
     proof = Proof(b, alpha, *inner._primal_and_gap(w, b, z, alpha), z)

@@ -21,7 +21,7 @@ from zerogap.solvers.interior_point import InteriorPoint
 from zerogap.solvers.multiclass_newton import MOST_DIRECT, MulticlassNewton
 from zerogap.solvers.newton import Newton
 from zerogap.solvers.protocol import Answer, Solver, State
-from zerogap.solvers.rotation import simpler
+from zerogap.solvers.rotation import can_rotate, rotated, simpler
 from zerogap.solvers.sdca import SDCA
 
 NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a few steps, or never
@@ -51,6 +51,7 @@ class AutoState(State):
     best_estimate: float = math.inf  # of a second-order method, relative
     best_value: float = math.inf
     idle: int = 0  # its steps since either of these was much improved
+    rotate: bool = False  # whether the change is one of coordinates
     tol: float = 0.0
     reason: str = ""
     problem: Problem | None = field(default=None, metadata={"saved": False})  # to be solved instead
@@ -173,7 +174,10 @@ class Auto(Solver):
 
     def story(self, problem: Problem, state: AutoState) -> str:
         inner = self._inner(problem, state)
-        where = " on inner products" if state.problem is not None else ""
+        where = ""
+        if state.problem is not None:
+            rotated_columns = state.problem.shape == problem.shape
+            where = " on rotated columns" if rotated_columns else " on inner products"
         why = f": {state.reason}" if state.reason else ""
         return f"{state.before}{self._name(inner, state)}{where}, chosen automatically{why}"
 
@@ -181,6 +185,7 @@ class Auto(Solver):
         inner = self._inner(problem, state)
         if state.switch:
             self._change(inner, state)
+            inner = self._inner(problem, state)
         method = self._method(inner, state)
         if not count:
             return method._steps(inner, state.part, 0)
@@ -206,10 +211,12 @@ class Auto(Solver):
             state.idle += 1
         stuck = state.idle > IDLE_STEPS or getattr(state.part, "stalled", False)
         if stuck and not state.final:
-            if state.stage < len(_second_methods(inner)):
-                state.switch, state.reason = True, f"{self._name(inner, state)} stalled"
-            else:
+            last = state.stage >= len(_second_methods(inner))
+            state.rotate = last and state.problem is None and can_rotate(inner)
+            if last and not state.rotate:
                 state.stalled = True
+            else:
+                state.switch, state.reason = True, f"{self._name(inner, state)} stalled"
 
     def _settles(self, problem: Problem, state: AutoState) -> bool:
         """Tell whether steps on the face may be cheaper than they look from the epochs so far."""
@@ -224,8 +231,11 @@ class Auto(Solver):
         if epoch > state.since:
             name = self._name(inner, state)
             state.before += f"{name} for {epoch - state.since:g} epochs, then "
-        answer = self._method(inner, state).answer(inner, state.part)
+        answer: Answer | None = self._method(inner, state).answer(inner, state.part)
         state.stage = 0 if state.final else state.stage + 1
+        if state.rotate:
+            state.problem, state.outward = rotated(inner)
+            state.stage, state.rotate, answer, inner = 1, False, None, state.problem
         state.switch, state.since, state.epoch, state.gap = False, epoch, epoch, math.inf
         state.best_estimate, state.best_value, state.idle = math.inf, math.inf, 0
         method = self._method(inner, state)
@@ -286,8 +296,11 @@ def _reason_for_second(problem: Problem, inner: Problem) -> str:
         return ""
     if _is_hopeless(inner):
         return "coordinate ascent would take thousands of epochs on columns of such different sizes"
-    if problem.loss.task == "multiclass" or not isinstance(problem.penalty, L2):
+    if problem.loss.task == "multiclass":
         return ""
+    if not isinstance(problem.penalty, L2):
+        smooth = math.isfinite(problem.loss.smoothness)
+        return "an L1 penalty leaves few weights" if smooth else ""
     # on inner products SDCA is soon done, and only where Newton's steps are few they are sooner
     if inner is not problem and isinstance(problem.loss, Logistic):
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, cast
@@ -141,9 +142,7 @@ class Hessian:
         inverse, accurate = self._inverse(self.rows, self.h)
         if accurate:
             return inverse
-        return lambda target: self._conjugate_gradients(
-            inverse, target, _EXACT, LEAST_CURVATURE
-        )[0]
+        return lambda target: self._conjugate_gradients(inverse, target, _EXACT, LEAST_CURVATURE)[0]
 
     def damped_inverse(self) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that solves with the Hessian plus DAMPING times its diagonal.
@@ -218,7 +217,7 @@ class Hessian:
             with contextlib.suppress(linalg.LinAlgError):
                 inverse, smallest = _factorised(matrix)
                 accurate = not rough and ridge == 0.0 and smallest >= _SMALL_PIVOT
-                return (lambda v: scale * inverse(scale * v)), accurate
+                return functools.partial(_scaled, inverse, scale), accurate
         return (lambda v: v / diagonal), False
 
     def _diagonal(self) -> Callable[[np.ndarray], np.ndarray]:
@@ -226,6 +225,13 @@ class Hessian:
         if self.intercept:
             diagonal = np.append(diagonal, self.h.sum() + self.least)
         return lambda v: v / diagonal
+
+
+def _scaled(
+    inverse: Callable[[np.ndarray], np.ndarray], scale: np.ndarray, v: np.ndarray
+) -> np.ndarray:
+    """Solve in coordinates in which the matrix has a unit diagonal."""
+    return scale * inverse(scale * v)
 
 
 def _factorised(matrix: Any) -> tuple[Callable[[np.ndarray], np.ndarray], float]:

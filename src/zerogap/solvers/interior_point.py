@@ -128,9 +128,7 @@ class InteriorPoint(Solver):
             w = _sparsest(problem, w, b, alpha)
         return w, b, alpha
 
-    def observe(
-        self, problem: Any, state: InteriorPointState, record: Record, tol: float
-    ) -> None:
+    def observe(self, problem: Any, state: InteriorPointState, record: Record, tol: float) -> None:
         state.tol = tol
 
     def _steps(self, problem: Any, state: InteriorPointState, count: int) -> int:
@@ -191,7 +189,9 @@ class InteriorPoint(Solver):
             f"{problem.loss} is not made of straight lines, as {lines} are: use Newton",
         )
         d, wide = problem.shape[1], math.prod(problem.weight_shape)
-        features = f"{d:,} features for each of {wide // d:,} classes" if many else f"{d:,} features"
+        features = (
+            f"{d:,} features for each of {wide // d:,} classes" if many else f"{d:,} features"
+        )
         self._require(
             wide <= DIRECT,
             f"factorises a matrix as wide as the weights, and {features} are too many (at most "

@@ -51,7 +51,7 @@ def orthant(w: np.ndarray, gradient: np.ndarray, l1: float, most: int) -> np.nda
     signs = np.sign(w)
     pull = np.where(signs == 0.0, np.abs(gradient) - l1, 0.0)
     joining = np.flatnonzero(pull > 0.0)
-    support = np.count_nonzero(signs)
+    support = int(np.count_nonzero(signs))
     room = max(_FEWEST_NEW, min(most, 3 * support) - support)
     if support + len(joining) > most and len(joining) > room:
         joining = joining[np.argsort(-pull[joining], kind="stable")[:room]]

@@ -287,7 +287,8 @@ class MulticlassNewton(Solver):
         inverse, _ = MulticlassHessian(problem, state.p).factorised(DAMPING)
 
         def solve(of_weights: np.ndarray, of_intercept: np.ndarray) -> Any:
-            found = inverse(np.column_stack([of_weights, of_intercept.reshape(len(of_weights), -1)]))
+            of_intercept = of_intercept.reshape(len(of_weights), -1)
+            found = inverse(np.column_stack([of_weights, of_intercept]))
             found = apart(found) if isinstance(problem.penalty, L2) else found
             return found[:, :d].copy(), found[:, d:].ravel()
 

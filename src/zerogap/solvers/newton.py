@@ -18,6 +18,7 @@ from zerogap._jit import kernel, rowwise
 from zerogap.losses import Loss
 from zerogap.penalties import L2
 from zerogap.problem import Problem
+from zerogap.solvers.coordinates import descent_way
 from zerogap.solvers.hessian import DIRECT, Hessian, check_memory, is_parabola
 from zerogap.solvers.line_search import Way, orthant, orthant_way, search, straight_way
 from zerogap.solvers.polish import is_worth_polishing, polished
@@ -332,7 +333,7 @@ class Newton(Solver):
         alpha, h = _two_like(problem, dz)
         # the far rows' part of the objective is a line: their dual variables do not change
         far_line = -problem.lam * float(state.far_u @ way.p) - state.far_mean * p_b
-        ww, wp, pp = (float(a @ b) for a, b in ((state.w, state.w), (state.w, way.p), (way.p, way.p)))
+        ww, wp, pp = float(state.w @ state.w), float(state.w @ way.p), float(way.p @ way.p)
 
         def look(t: float) -> tuple[float, float]:
             value, slope = _respond(part, state.near_z, dz, t, alpha, h, centre, state.gamma)
@@ -344,6 +345,9 @@ class Newton(Solver):
         t, state.value = search(look, state.value, way.slope, way.longest)
         state.far_value += t * far_line
         state.w = way.at(state.w, t)
+        if way.kink and t != 1.0:  # signs may change on the way, where the penalty bends
+            kinked = problem.l1_ratio * float(np.abs(state.w).sum()) - way.l1_before
+            state.value += problem.lam * kinked - t * way.kink
         state.b += t * p_b
         state.near_z += t * dz
         if state.gamma:  # late in a run few have changed
@@ -386,6 +390,8 @@ class Newton(Solver):
             hessian = Hessian(part, state.near_h)
             direction, products, state.factor = hessian.solve(-gradient, state.rng, state.factor)
             return straight_way(direction, gradient, d), products
+        if d > problem.shape[0]:
+            return descent_way(problem, part, state.near_h, state.w, gradient)
         signs = orthant(state.w, gradient[:d], problem.lam * problem.l1_ratio, DIRECT)
         free = np.flatnonzero(signs)
         slope = gradient.copy()

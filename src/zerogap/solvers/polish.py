@@ -39,7 +39,7 @@ def polished(
     solve: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
     respond: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, float]:
-    """Return dual variables near alpha whose sum belongs to w, and what the penalty adds to the gap.
+    """Return dual variables near alpha whose sum belongs to w, and the penalty's part of the gap.
 
     Parameters
     ----------

@@ -29,6 +29,7 @@ FEW_ROWS = 1000  # up to which their inner products are worth computing
 MANY_FEATURES = 200  # from which that is worth it
 MOST_ROTATED = 400  # features: rotations take O(d^3), a second for so many
 MOST_VALUES = 2e7  # of a dense copy
+CHEAP = 3e7  # n d^2 up to which a rotation takes some milliseconds
 SMALL_PIVOT = 1e-9  # of the features' correlations, below which they are nearly copies
 NOISE = 30.0  # roundings of a column's values that are all there is of a copy
 _SWEEPS = 40  # over all pairs of columns; ten are usual
@@ -52,9 +53,16 @@ def simpler(problem: Problem, raw: bool) -> Coordinates:
         dense = isinstance(problem.rows, DenseRows)
         if dense and n <= FEW_ROWS and d >= max(2 * n, MANY_FEATURES):
             return _condensed(problem)
-        if raw and d <= MOST_ROTATED and n * d <= MOST_VALUES and _has_copies(problem):
-            return _rotated(problem)
+        if raw and n * d * d <= CHEAP and can_rotate(problem) and _has_copies(problem):
+            return rotated(problem)
     return Coordinates(problem, lambda w: w)
+
+
+def can_rotate(problem: Problem) -> bool:
+    """Tell whether columns may be rotated, and fit into memory as dense ones."""
+    n, d = problem.shape
+    small = d <= MOST_ROTATED and n * d <= MOST_VALUES
+    return small and isinstance(problem.penalty, L2) and not problem.on_device
 
 
 def _condensed(problem: Problem) -> Coordinates:
@@ -97,7 +105,7 @@ def _has_copies(problem: Problem) -> bool:
     return not float(np.diagonal(factor).min(initial=1.0)) ** 2 >= SMALL_PIVOT
 
 
-def _rotated(problem: Problem) -> Coordinates:
+def rotated(problem: Problem) -> Coordinates:
     """Return the problem with orthogonal columns."""
     rows = problem.rows
     X = rows.X if isinstance(rows, DenseRows) else rows._matrix().toarray()
