@@ -22,8 +22,9 @@ class Certificate:
     gap : float
         primal - dual, summed from non-negative terms so that it stays accurate when it is tiny.
     floor : float
-        A gap up to this counts as zero: 1e-13 times the objective of the best constant model, about
-        what double precision can tell apart where a model fits its data to the last digit.
+        A gap up to this counts as zero: 1e-13 times the objective of the best constant model where
+        the model's own is less than 1e-4 of it, else 0.  About what double precision can tell apart
+        where a model fits its data to the last digit.
     epochs : float
         Passes over the data that were spent.
     seconds : float

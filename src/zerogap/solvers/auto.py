@@ -213,10 +213,11 @@ class Auto(Solver):
         if stuck and not state.final:
             last = state.stage >= len(_second_methods(inner))
             state.rotate = last and state.problem is None and can_rotate(inner)
-            if last and not state.rotate:
+            if last and not state.rotate and state.tol > 0.0:
                 state.stalled = True
-            else:
-                state.switch, state.reason = True, f"{self._name(inner, state)} stalled"
+            else:  # without a tolerance a budget ends the run, and SDCA never stops
+                state.switch, state.final = True, last and not state.rotate
+                state.reason = f"{self._name(inner, state)} stalled"
 
     def _settles(self, problem: Problem, state: AutoState) -> bool:
         """Tell whether steps on the face may be cheaper than they look from the epochs so far."""

@@ -32,7 +32,8 @@ from zerogap.streamed import StreamedProblem
 Callback = Callable[[Record], bool | str | None]
 
 _PATIENCE = 16  # epochs without a certificate if the solver knows that none would do
-FLOOR = 1e-13  # of the best constant model's objective: a gap that counts as zero
+FLOOR = 1e-13  # of the best constant model's objective: a gap that counts as zero,
+NEARLY_ZERO = 1e-4  # where the model's objective is less than so much of it
 _CHUNK = 1_000_000  # values touched between two looks at the clock: a few milliseconds
 
 
@@ -216,7 +217,7 @@ class _Run:
         self.length = solver.epoch_length(problem)
         self.history = History()
         self.best_so_far = _Best()
-        self.floor = 0.0  # gap that counts as zero
+        self.scale = 0.0  # objective of the best constant model
         self.last: Record
         self.best: Record | None = None
         self.seconds = self.cpu_seconds = 0.0
@@ -251,13 +252,13 @@ class _Run:
             self.solver.prepare(self.problem, self.state)
 
     def _consider_constant(self) -> None:
-        """Set the floor from the best constant model, which is the first model to beat."""
+        """Evaluate the best constant model, which is the first model to beat."""
         if isinstance(self.problem, StreamedProblem):
             return
         b = self.problem.constant()
         z = self.problem.xp.zeros(self.problem.dual_shape) + b
         primal = float(self.problem.mean_loss(z))
-        self.floor = FLOOR * primal
+        self.scale = primal
         if self.solver.output == "best" and primal < self.best_so_far.primal:
             w = np.zeros(self.problem.weight_shape)
             self.best_so_far.primal, self.best_so_far.w, self.best_so_far.b = primal, w, b
@@ -341,7 +342,7 @@ class _Run:
             epochs=self.state.updates / self.length,
             seconds=self.seconds,
             solver=self.solver.story(self.problem, self.state),
-            floor=self.floor,
+            floor=FLOOR * self.scale if primal <= NEARLY_ZERO * self.scale else 0.0,
         )
         metrics = self.solver.extras(self.problem, self.state)
         metrics |= {name: float(f(w, b)) for name, f in self.metrics.items()}
@@ -388,7 +389,8 @@ class _Run:
         asked = None if callback is None else callback(record)
         if not math.isfinite(record.certificate.primal):
             return "diverged"
-        if record.gap <= max(self.tol * abs(record.certificate.primal), self.floor):
+        primal, floor = abs(record.certificate.primal), record.certificate.floor
+        if record.gap <= max(self.tol * primal, floor):
             return "converged"
         if isinstance(asked, str):
             return asked
