@@ -7,6 +7,7 @@ numbers whose products all go to zero together.  Parts share the methods that a 
     aim        the dual variables that a goal for the products leads to if the scores stay
     turn       the direction for a change of the scores, and how soon it meets the boundary
     landing    the dual variables after a whole step
+    shorten    go a part of the direction only (`stand`: nothing of it)
     reach      the sum of the products after a step
     move       make the step
     settle     take the place on the central path that belongs to scores
@@ -203,6 +204,10 @@ class Lines:
         """Forget the direction."""
         self.change = tuple(np.zeros_like(self.t) for _ in range(3))
 
+    def shorten(self, step: float) -> None:
+        """Go a part of the direction only."""
+        self.change = tuple(step * change for change in self.change)
+
     def aim(self, goal: float) -> np.ndarray:
         state = (self.a, *self._place, *self.change)
         self.over(_aim_lines, *state, goal, self.theta, self.up, self.down, self.ahead)
@@ -381,6 +386,10 @@ class Votes:
     def stand(self) -> None:
         """Forget the direction."""
         self.change = np.zeros_like(self.p), np.zeros_like(self.p)
+
+    def shorten(self, step: float) -> None:
+        """Go a part of the direction only."""
+        self.change = step * self.change[0], step * self.change[1]
 
     def aim(self, goal: float) -> np.ndarray:
         state = (self.p, self.r, self.h, *self.change)

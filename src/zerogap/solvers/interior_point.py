@@ -45,7 +45,7 @@ _EXACT = 1e-14  # of the objective: no smaller mu or gap is worth having
 PART_OF_GAP = 0.1  # asked for, that mu ends with: rounding shows the more the smaller mu is
 NEAR = 0.1  # fall of the smooth function, over what a row adds to it, that is close enough
 CENTRINGS = 40  # Newton steps at most
-SHORT_STEP = 0.1  # the direction is bent too much: centring comes first
+SLOW, SLOW_STEPS = 0.2, 2  # part that mu falls by; steps of that kind until Newton's method helps
 STEPS_WITHOUT_GAIN = 12  # until a run has stalled, as none of 600 raw tables recovered later
 
 
@@ -58,8 +58,9 @@ class InteriorPointState(State):
     coordinates: Any = None  # Lines, if there is an L1 penalty
     mu: float = math.inf
     least: float = 0.0  # mu to end at
-    astray: int = 0  # steps to the central path that may come
-    recentred: float = math.inf  # mu of the last ones
+    slow: int = 0  # steps one after another that gained little
+    centrings: int = 0  # Newton steps to the central path that may come
+    goal: float = math.inf  # mu of the last ones
     tol: float = 0.0  # relative gap that is asked for
     idle: int = 0  # steps in which mu has not fallen
     best: float = math.inf  # gap, about, of the best point: close to rounding later ones are worse
@@ -147,13 +148,12 @@ class InteriorPoint(Solver):
         """Predict where mu could fall to along a straight line, then aim there along a curve."""
         system = System(problem, state.w, state.rows, state.coordinates)
         mu, parts = system.mu, system.parts
-        if state.astray:
-            state.astray -= 1
-            if system.recentre() <= NEAR:
-                state.astray = 0
+        if state.centrings:
+            near = system.recentre(state.goal) <= NEAR
+            state.centrings = 0 if near else state.centrings - 1
             return
         state.idle = 0 if mu < 0.9 * state.mu else state.idle + 1
-        state.mu = min(mu, state.mu)
+        state.mu = mu if mu < 0.9 * state.mu else state.mu
         if state.idle > STEPS_WITHOUT_GAIN or not math.isfinite(mu):
             state.stalled = True
             return
@@ -162,17 +162,15 @@ class InteriorPoint(Solver):
         sigma = min(1.0, reached / mu) ** 3
         enough = max(_EXACT, PART_OF_GAP * state.tol / system.products) * system.objective()
         least = max(state.least, enough)
+        for part in parts:
+            part.shorten(min(1.0, longest))
         dw, longest = system.turn(max(sigma * mu, least), exact=True)
         # far from the central path the boundary must not come close
         step = min(1.0, min(max(0.9, 1.0 - sigma), 0.9999) * longest)
-        if not step >= SHORT_STEP and mu < 0.1 * state.recentred and system.is_infeasible():
-            state.astray, state.recentred = CENTRINGS, mu
+        state.slow = state.slow + 1 if step * (1.0 - sigma) < SLOW else 0
+        if state.slow >= SLOW_STEPS and mu > 100.0 * least and mu < 0.5 * state.goal:
+            state.goal, state.slow, state.centrings = 0.1 * mu, 0, CENTRINGS
             return
-        if not step >= SHORT_STEP:
-            for part in parts:
-                part.stand()
-            dw, longest = system.turn(mu, exact=True)
-            step = min(1.0, 0.9 * longest)
         if not (math.isfinite(step) and bool(np.isfinite(dw).all())):
             state.stalled = True
             return

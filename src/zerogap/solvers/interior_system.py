@@ -80,13 +80,13 @@ class System:
             fastest = self._turn(dw, dz)
         return dw, 1.0 / fastest if fastest > 0.0 else math.inf
 
-    def recentre(self) -> float:
-        """Make a Newton step to the point of the central path with this mu.
+    def recentre(self, mu: float) -> float:
+        """Make a Newton step to the point of the central path with a given mu.
 
         All parts settle at the scores: the weights alone are free, of a function that is convex,
         smooth and self-concordant.  Return by how much it will fall, over what it may be off.
         """
-        problem, mu, shape = self.problem, self.mu, self.problem.weight_shape
+        problem, shape, self.mu = self.problem, self.problem.weight_shape, mu
         z = scores(problem, self.w)
         self._settle(z, self.w)
         for part in self.parts:
@@ -117,11 +117,6 @@ class System:
             step = 2.0 * step if high == math.inf else 0.5 * (low + high)
         self.w += step * dw
         return fall / (mu * float(problem.share.max()))
-
-    def is_infeasible(self) -> bool:
-        """Tell whether the residual costs more than all products."""
-        rest = self._residual(self.w, [part.alpha for part in self.parts])
-        return self._cost(rest[0]) > self.mu * self.products
 
     def _settle(self, z: np.ndarray, w: np.ndarray) -> None:
         self.rows.settle(z, self.mu)
