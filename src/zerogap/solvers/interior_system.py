@@ -10,7 +10,7 @@ import numpy as np
 from zerogap.solvers.hessian import Hessian
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
 
-REFINEMENTS = 6  # of a direction at most
+REFINEMENTS = 8  # of a direction at most, with and without conjugate gradients in turn
 COSTLY = 0.01  # of mu: residuals whose part of the gap is larger are solved for again
 PRODUCTS = 100  # with the Hessian for one direction: near copies of columns need up to so many
 REDUCTION = 1e-12  # of the residual's square by conjugate gradients; refinement does the rest
@@ -69,15 +69,19 @@ class System:
         """
         dw = self._solve(self._residual(self.w, [part.aim(goal) for part in self.parts]))
         dz = scores(self.problem, dw)
-        fastest, before = self._turn(dw, dz), math.inf
-        for _ in range(REFINEMENTS if exact else 0):
+        fastest, least, best = self._turn(dw, dz), math.inf, (dw, dz)
+        for trial in range(REFINEMENTS if exact else 0):
             rest = self._residual(self.w + dw, [part.landing() for part in self.parts])
-            cost = self._cost(rest[0])
-            if not COSTLY * goal < cost < 0.5 * before:
+            if (cost := self._cost(rest[0])) < least:
+                least, best = cost, (dw, dz)
+            if not cost > COSTLY * goal or self.accurate and cost > 0.5 * least:
                 break
-            before, more = cost, self.inverse(*rest)
+            more = self._solve(rest) if trial % 2 else self.inverse(*rest)
             dw, dz = dw + more, dz + scores(self.problem, more)
             fastest = self._turn(dw, dz)
+        if exact and dw is not best[0]:
+            dw = best[0]
+            fastest = self._turn(*best)
         return dw, 1.0 / fastest if fastest > 0.0 else math.inf
 
     def recentre(self, mu: float) -> float:
