@@ -63,7 +63,7 @@ class InteriorPointState(State):
     goal: float = math.inf  # mu of the last ones
     tol: float = 0.0  # relative gap that is asked for
     idle: int = 0  # steps in which mu has not fallen
-    best: float = math.inf  # gap, about, of the best point: close to rounding later ones are worse
+    best: float = math.inf  # gap of the best point: close to rounding later ones are worse
     best_w: np.ndarray = field(default_factory=lambda: _EMPTY)
     best_alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
     stalled: bool = False  # nothing more can be gained

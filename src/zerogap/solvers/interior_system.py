@@ -39,6 +39,7 @@ class System:
         if coordinates is not None:
             # scores of units are such that each has the weight of a row: lam r / factor
             self.factor = problem.lam * problem.l1_ratio / float(coordinates.share[0])
+        self.z = scores(problem, w)
         self._factorise()
 
     def _factorise(self) -> None:
@@ -59,7 +60,7 @@ class System:
     def objective(self) -> float:
         """Return P."""
         w = np.ascontiguousarray(self.w[..., : self.d])
-        return self.problem.value_at(scores(self.problem, self.w), w)
+        return self.problem.value_at(self.z, w)
 
     def turn(self, goal: float, exact: bool = False) -> tuple[np.ndarray, float]:
         """Find the direction towards a mu; return its weights and longest step.
@@ -67,7 +68,7 @@ class System:
         Scores are rounded, and dual variables follow them the more closely the smaller mu is: so
         where that costs, what is wrong with their sums is solved for again.
         """
-        dw = self._solve(self._residual(self.w, [part.aim(goal) for part in self.parts]))
+        dw = self._solve(self._residual(self.w, self._aim(goal)))
         dz = scores(self.problem, dw)
         fastest, least, best = self._turn(dw, dz), math.inf, (dw, dz)
         for trial in range(REFINEMENTS if exact else 0):
@@ -84,6 +85,13 @@ class System:
             fastest = self._turn(*best)
         return dw, 1.0 / fastest if fastest > 0.0 else math.inf
 
+    def _aim(self, goal: float) -> list[np.ndarray]:
+        duals = [self.rows.aim(self.z, goal)]
+        if self.coordinates is not None:
+            w = self.factor * self.w[..., : self.d].ravel()
+            duals.append(self.coordinates.aim(w, goal))
+        return duals
+
     def recentre(self, mu: float) -> float:
         """Make a Newton step to the point of the central path with a given mu.
 
@@ -91,7 +99,7 @@ class System:
         smooth and self-concordant.  Return by how much it will fall, over what it may be off.
         """
         problem, shape, self.mu = self.problem, self.problem.weight_shape, mu
-        z = scores(problem, self.w)
+        z = self.z
         self._settle(z, self.w)
         for part in self.parts:
             part.weigh()
@@ -128,9 +136,11 @@ class System:
             part.settle(self.factor * w[..., : self.d].ravel(), self.mu)
 
     def gap(self) -> float:
-        """Return about the gap of a point: that of the products, and what its residual costs."""
-        products = sum(part.reach(0.0) for part in self.parts)
-        return products + self._cost(self._residual(self.w, [part.alpha for part in self.parts])[0])
+        """Return the gap that the point proves."""
+        problem, w = self.problem, np.ascontiguousarray(self.w[..., : self.d])
+        b = self.w[..., self.d] if problem.fit_intercept else 0.0
+        alpha = problem.feasible(self.rows.alpha)
+        return problem._primal_and_gap(w, b, problem.scores(w), alpha)[1]
 
     def _turn(self, dw: np.ndarray, dz: np.ndarray) -> float:
         fastest = self.rows.turn(dz)
