@@ -138,7 +138,7 @@ class MulticlassProblem(Problem):
             flow = own.T.astype(np.float64) @ (self.share[:, None] * others)
             others *= self.xp.asarray(balancing_factors(self.host(flow)))[self.y]
         # few votes for others are lost in 1 - p_y, and huge rows need all their digits
-        alpha = np.where(own, others.sum(axis=1, keepdims=True), -others)
+        alpha = np.where(own, np.minimum(others.sum(axis=1, keepdims=True), 1.0), -others)
         if self.fit_intercept:  # what rounding and a matrix that cannot be balanced leave over
             rest = np.abs(self.share @ alpha).max()
             alpha = alpha if rest <= 1e-13 else np.zeros_like(alpha)

@@ -7,7 +7,6 @@ numbers whose products all go to zero together.  Parts share the methods that a 
     aim        the dual variables that a goal for the products leads to if the scores stay
     turn       the direction for a change of the scores, and how soon it meets the boundary
     landing    the dual variables after a whole step
-    shorten    go a part of the direction only (`stand`: nothing of it)
     reach      the sum of the products after a step
     move       make the step
     settle     take the place on the central path that belongs to scores
@@ -217,10 +216,6 @@ class Lines:
         """Forget the direction."""
         self.change = tuple(np.zeros_like(self.t) for _ in range(3))
 
-    def shorten(self, step: float) -> None:
-        """Go a part of the direction only."""
-        self.change = tuple(step * change for change in self.change)
-
     def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
         state = (z, self.slope, self.a, *self._place, *self.change)
         out = (self.up, self.down, self.off, self.ahead)
@@ -406,10 +401,6 @@ class Votes:
     def stand(self) -> None:
         """Forget the direction."""
         self.change = np.zeros_like(self.p), np.zeros_like(self.p)
-
-    def shorten(self, step: float) -> None:
-        """Go a part of the direction only."""
-        self.change = step * self.change[0], step * self.change[1]
 
     def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
         state = (self.problem.y, z, self.p, self.r, self.h, *self.change)

@@ -75,7 +75,7 @@ class System:
             rest = self._residual(self.w + dw, [part.landing() for part in self.parts])
             if (cost := self._cost(rest[0])) < least:
                 least, best = cost, (dw, dz)
-            if not cost > COSTLY * goal or self.accurate and cost > 0.5 * least:
+            if not cost > COSTLY * goal or (self.accurate and cost > least):
                 break
             more = self._solve(rest) if trial % 2 else self.inverse(*rest)
             dw, dz = dw + more, dz + scores(self.problem, more)
