@@ -11,8 +11,8 @@ from zerogap.solvers.hessian import Hessian
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
 
 REFINEMENTS = 8  # of a direction at most, with and without conjugate gradients in turn
-COSTLY = 0.01  # of mu: residuals whose part of the gap is larger are solved for again
-PRODUCTS = 100  # with the Hessian for one direction: near copies of columns need up to so many
+COSTLY = 0.01  # of mu: residuals that cost more of the gap are solved for again; not tuned
+PRODUCTS = 100  # with the Hessian for one direction, at most: a guess, not tuned
 REDUCTION = 1e-12  # of the residual's square by conjugate gradients; refinement does the rest
 # Of the diagonal, added to it: along exact copies of columns refinement would else divide rounding
 # by lam.  What rounding does to the scores falls by 1e-16 / DAMPING in each refinement.
