@@ -208,7 +208,7 @@ class MulticlassProblem(Problem):
         """
         rows, alpha = self.xp.arange(len(p)), -p
         alpha[rows, self.y] = 0.0
-        alpha[rows, self.y] = -alpha.sum(axis=1)
+        alpha[rows, self.y] = np.minimum(-alpha.sum(axis=1), 1.0)
         return alpha
 
     def row_terms(self, z: np.ndarray, b: Any, alpha: np.ndarray) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """The interior point method: the same optimum in a few steps, from inside the domain."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -51,20 +52,22 @@ def test_every_iterate_is_inside_and_its_gap_is_known(loss, intercept):
     solver = zg.InteriorPoint()
     state = solver.begin(problem, np.random.default_rng(0))
     low, high = np.transpose([problem.loss.domain(y) for y in problem.y])
-    for _ in range(12):
+    for _ in range(16):
         solver.advance(problem, state, 1)
-        assert min(x.min() for x in (state.t, state.s, state.r, state.v)) > 0.0
-        w, b, alpha = solver.answer(problem, state)
-        assert np.all((alpha >= low - 1e-15) & (alpha <= high + 1e-15))
+        rows = state.rows
+        assert min(x.min() for x in (rows.t, rows.s, rows.r, rows.v)) > 0.0
+        assert np.all((rows.alpha >= low - 1e-15) & (rows.alpha <= high + 1e-15))
         np.testing.assert_allclose(
-            (state.t + state.s).sum(axis=1), high - low, rtol=1e-12, err_msg="one length"
+            (rows.t + rows.s).sum(axis=1), high - low, rtol=1e-12, err_msg="one length"
         )
         weighted = problem.share > 0.0
         if loss != "epsilon-insensitive":  # r - v = z + c = z - y
-            score = problem.scores(w)[weighted] + b
-            found = (state.r - state.v)[weighted, 0]
+            score = problem.scores(state.w[: problem.shape[1]])[weighted]
+            score += state.w[-1] if intercept else 0.0
+            found = (rows.r - rows.v)[weighted, 0]
             np.testing.assert_allclose(found, score - problem.y[weighted], atol=1e-9)
-    assert problem.certificate(*solver.answer(problem, state)).relative_gap < 1e-6
+    w, b, alpha = solver.answer(problem, state)
+    assert problem.certificate(w, b, alpha).relative_gap < 1e-6
     if intercept:
         assert abs(problem.share @ alpha) < 1e-9
 
@@ -90,7 +93,7 @@ def test_rows_without_weight_are_not_there():
     X, y = make_data("hinge", n=60)
     weights = np.arange(60) % 3
     some = weights > 0
-    options = {"tol": 0.0, "max_epochs": 8}
+    options = {"tol": 0.0, "max_epochs": 12}
     all_rows = zg.Problem(X, y, "hinge", 0.01, weights, fit_intercept=True)
     fewer = zg.Problem(X[some], y[some], "hinge", 0.01, weights[some], fit_intercept=True)
     runs = [zg.solve(problem, zg.InteriorPoint(), **options) for problem in (all_rows, fewer)]
@@ -161,14 +164,109 @@ def test_curved_losses_are_refused(loss):
 
 
 def test_other_problems_are_refused():
-    with pytest.raises(ValueError, match="made for the L2 penalty"):
-        zg.solve(make_problem("hinge", l1_ratio=0.5), zg.InteriorPoint())
     X, _ = make_data("hinge", n=30)
-    with pytest.raises(ValueError, match="InteriorPoint cannot take MulticlassHinge"):
-        zg.solve(zg.Problem(X, np.arange(30) % 3, "multiclass-hinge", 0.1), zg.InteriorPoint())
+    with pytest.raises(ValueError, match=r"Softmax\(\) is not made of straight lines"):
+        zg.solve(zg.Problem(X, np.arange(30) % 3, "softmax", 0.1), zg.InteriorPoint())
     wide = zg.Problem(np.ones((2, hessian.DIRECT + 1)), [-1, 1], "hinge", 0.1)
     with pytest.raises(ValueError, match="3,001 features are too many"):
         zg.solve(wide, zg.InteriorPoint())
+    many = zg.Problem(np.ones((6, 1001)), np.arange(6) % 3, "multiclass-hinge", 0.1)
+    with pytest.raises(ValueError, match="1,001 features for each of 3 classes are too many"):
+        zg.solve(many, zg.InteriorPoint())
+
+
+def make_classes(storage="dense", weighted=False, intercept=False, l1_ratio=0.0, classes=3):
+    X, score = make_data("absolute", n=60, storage=storage)
+    y = np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+    weights = np.random.default_rng(1).integers(0, 4, len(y)) if weighted else None
+    return zg.Problem(X, y, "multiclass-hinge", 0.03, weights, intercept, l1_ratio)
+
+
+@pytest.mark.parametrize("loss", [*LINES, "multiclass-hinge"])
+@pytest.mark.parametrize("l1_ratio", [0.5, 0.95])
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@with_or_without_intercept
+def test_elastic_net(loss, l1_ratio, storage, intercept):
+    options = {"weighted": True, "intercept": intercept, "l1_ratio": l1_ratio}
+    make = make_classes if loss == "multiclass-hinge" else partial(make_problem, loss)
+    problem = make(storage, **options)
+    run = zg.solve(problem, zg.InteriorPoint(), tol=1e-9, max_epochs=40)
+    assert run.stop_reason == "converged"
+    best = zg.solve(problem, zg.SDCA(), tol=1e-4, max_epochs=20_000, random_state=0).certificate
+    assert best.dual <= run.certificate.primal <= best.primal * (1.0 + 1e-9), "weak duality"
+    assert run.certificate.dual <= best.primal
+
+
+def test_elastic_net_finds_zeros():
+    problem = make_problem("hinge", l1_ratio=0.95, lam=0.2)
+    run = zg.solve(problem, zg.InteriorPoint(), tol=1e-10)
+    same = zg.solve(problem, zg.SDCA(), tol=1e-10, max_epochs=20_000, random_state=0)
+    np.testing.assert_array_equal(run.w == 0.0, same.w == 0.0)
+    assert np.any(run.w == 0.0)
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("classes", [2, 3, 7])
+@with_or_without_intercept
+def test_many_classes(storage, weighted, classes, intercept):
+    problem = make_classes(storage, weighted, intercept, classes=classes)
+    run = zg.solve(problem, zg.InteriorPoint(), tol=1e-10, max_epochs=40)
+    assert run.stop_reason == "converged"
+    options = {"tol": 1e-9, "max_epochs": 50_000, "random_state": 0}
+    assert run.certificate.primal == pytest.approx(
+        zg.solve(problem, zg.SDCA(), **options).certificate.primal, rel=1e-8
+    )
+    np.testing.assert_allclose(run.w.sum(axis=0), 0.0, atol=1e-9 * np.abs(run.w).max())
+
+
+def test_two_classes_are_the_hinge_of_half_the_weights():
+    X, y = make_data("hinge", n=80)
+    options = {"tol": 1e-11, "max_epochs": 60}
+    many = zg.Problem(X, (y > 0).astype(int), "multiclass-hinge", 0.01, fit_intercept=True)
+    two = zg.Problem(X, y, "hinge", 0.005, fit_intercept=True)  # W = (-w, w) / 2
+    many, two = (zg.solve(problem, zg.InteriorPoint(), **options) for problem in (many, two))
+    assert many.certificate.primal == pytest.approx(two.certificate.primal, rel=1e-10)
+    np.testing.assert_allclose(many.w[1] - many.w[0], two.w, rtol=1e-4, atol=1e-6)
+
+
+@every_loss
+def test_units_of_features_are_no_matter(loss):
+    X, y = make_data(loss, n=200, d=6)
+    X = np.column_stack([X * np.logspace(-9, 9, 6), X[:, 3], np.ones(len(X))])
+    for l1_ratio in (0.0, 0.5):
+        problem = zg.Problem(X, y, loss, lam=1e-4, fit_intercept=True, l1_ratio=l1_ratio)
+        run = zg.solve(problem, zg.InteriorPoint(), tol=1e-6, max_epochs=100)
+        assert run.stop_reason == "converged"
+
+
+@pytest.mark.parametrize("size", [1e100, 1e121])
+def test_huge_rows_do_not_overflow(size):
+    X, y = make_data("hinge", n=30)
+    problem = zg.Problem(X * size, y, "hinge", lam=1e-3)
+    solver = zg.InteriorPoint()
+    state = solver.begin(problem, np.random.default_rng(0))
+    solver.advance(problem, state, 60)
+    w, b, alpha = solver.answer(problem, state)
+    assert np.isfinite(w).all()
+    assert np.isfinite(b)
+    assert np.isfinite(alpha).all()
+
+
+def test_a_run_at_its_end_says_so():
+    problem = make_problem("hinge", intercept=True)
+    solver = zg.InteriorPoint()
+    state = solver.begin(problem, np.random.default_rng(0))
+    solver.advance(problem, state, 80)
+    assert state.stalled
+    assert problem.certificate(*solver.answer(problem, state)).relative_gap < 1e-12
+
+
+def test_small_dual_variables_of_many_classes_keep_their_digits():
+    problem = zg.Problem(1e15 * np.eye(4)[:, :3], [0, 1, 2, 0], "multiclass-hinge", 1.0)
+    tiny = np.array([[1e-20, -1e-20, 0.0]] * 4)
+    alpha = problem.feasible(tiny)
+    np.testing.assert_array_equal(alpha[0], tiny[0])
 
 
 def test_estimators_take_it_by_name():

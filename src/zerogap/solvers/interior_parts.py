@@ -61,23 +61,27 @@ def _weigh_lines(share, t, s, r, v, theta, h, start, stop):
 
 
 @rowwise(sums=0)
-def _aim_lines(a, t, s, r, v, dt, dr, dv, goal, theta, up, down, ahead, start, stop):
+def _aim_lines(z, slope, a, t, s, r, v, dt, dr, dv, goal, theta, up, down, off, ahead, start, stop):
     """Set the dual variables that lead to t r = s v = goal if the scores stay.
 
     And `up` and `down`, by which r and v would change if t and s stayed.  Products of an earlier
-    direction's parts bend the way.
+    direction's parts bend the way.  What rounding has left of r - v = z + c, `off`, is made up for
+    by as much as moves t and s a little.
     """
     for i in range(start, stop):
         change = 0.0
         for k in range(t.shape[1]):
             up[i, k] = (goal - dt[i, k] * dr[i, k]) / t[i, k] - r[i, k]
             down[i, k] = (goal + dt[i, k] * dv[i, k]) / s[i, k] - v[i, k]
-            change += theta[i, k] * (up[i, k] - down[i, k])
+            most = 0.1 * min(t[i, k], s[i, k]) / theta[i, k]
+            off[i, k] = (z[i] + slope[i, k]) - (r[i, k] - v[i, k])
+            off[i, k] = min(most, max(-most, off[i, k]))
+            change += theta[i, k] * (up[i, k] - down[i, k] - off[i, k])
         ahead[i] = a[i] + change
 
 
 @rowwise(sums=0)
-def _turn_lines(share, t, s, r, v, theta, up, down, dz, dt, dr, dv, pace, start, stop):
+def _turn_lines(share, t, s, r, v, theta, up, down, off, dz, dt, dr, dv, pace, start, stop):
     """Set the direction for scores that change by dz, and how soon a row would be at the boundary.
 
     Rows without weight stay where they are.
@@ -87,7 +91,7 @@ def _turn_lines(share, t, s, r, v, theta, up, down, dz, dt, dr, dv, pace, start,
         for k in range(t.shape[1]):
             first, second, third = 0.0, 0.0, 0.0
             if share[i] > 0.0:
-                first = theta[i, k] * ((up[i, k] - down[i, k]) - dz[i])
+                first = theta[i, k] * ((up[i, k] - down[i, k]) - (dz[i] + off[i, k]))
                 second = up[i, k] - r[i, k] * first / t[i, k]
                 third = down[i, k] + v[i, k] * first / s[i, k]
                 fastest = max(fastest, -first / t[i, k], first / s[i, k])
@@ -109,24 +113,33 @@ def _reach_lines(t, s, r, v, dt, dr, dv, step, share, start, stop):
 
 
 @rowwise(sums=0)
-def _move_lines(t, s, r, v, dt, dr, dv, step, a, start, stop):
+def _move_lines(low, length, t, s, r, v, dt, dr, dv, step, a, start, stop):
+    """Make the step; near zero a dual variable has the digits of its distance from zero"""
+    last = t.shape[1] - 1
     for i in range(start, stop):
         change = 0.0
-        for k in range(t.shape[1]):
+        for k in range(last + 1):
             change += step * dt[i, k]
             t[i, k] += step * dt[i, k]
             s[i, k] -= step * dt[i, k]
             r[i, k] += step * dr[i, k]
             v[i, k] += step * dv[i, k]
-        a[i] += change
+        if last == 1:
+            a[i] = t[i, 1] - s[i, 0]
+        elif low[i] == 0.0:
+            a[i] = t[i, 0]
+        elif low[i] + length[i, 0] == 0.0:
+            a[i] = -s[i, 0]
+        else:
+            a[i] += change
 
 
 @dataclass
 class Lines:
     """Units of a loss made of lines; the letters are those at the head of `interior_point`.
 
-    The dual variables `a` are kept beside t: where they are near zero, and t is not, they have
-    more digits.
+    The dual variables `a` are kept beside t: where they are near zero, and no end of a segment is,
+    they have more digits than t.
     """
 
     share: np.ndarray = field(metadata=_SCRATCH)
@@ -194,7 +207,7 @@ class Lines:
         return self.t, self.s, self.r, self.v
 
     def weigh(self) -> float:
-        self.theta, self.up, self.down = (np.empty_like(self.t) for _ in range(3))
+        self.theta, self.up, self.down, self.off = (np.empty_like(self.t) for _ in range(4))
         self.h, self.ahead, self.pace = (np.empty_like(self.a) for _ in range(3))
         self.stand()
         return self.over(_weigh_lines, self.share, *self._place, self.theta, self.h)
@@ -203,13 +216,14 @@ class Lines:
         """Forget the direction."""
         self.change = tuple(np.zeros_like(self.t) for _ in range(3))
 
-    def aim(self, goal: float) -> np.ndarray:
-        state = (self.a, *self._place, *self.change)
-        self.over(_aim_lines, *state, goal, self.theta, self.up, self.down, self.ahead)
+    def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
+        state = (z, self.slope, self.a, *self._place, *self.change)
+        out = (self.up, self.down, self.off, self.ahead)
+        self.over(_aim_lines, *state, goal, self.theta, *out)
         return self.ahead
 
     def turn(self, dz: np.ndarray) -> float:
-        state = (self.share, *self._place, self.theta, self.up, self.down, dz)
+        state = (self.share, *self._place, self.theta, self.up, self.down, self.off, dz)
         self.over(_turn_lines, *state, *self.change, self.pace)
         return float(self.pace.max())
 
@@ -220,7 +234,8 @@ class Lines:
         return self.over(_reach_lines, *self._place, *self.change, step, self.share)
 
     def move(self, step: float) -> None:
-        self.over(_move_lines, *self._place, *self.change, step, self.a)
+        domain = (self.low, self.length)
+        self.over(_move_lines, *domain, *self._place, *self.change, step, self.a)
 
 
 @rowwise(sums=1)
@@ -235,17 +250,22 @@ def _weigh_votes(share, p, r, h, start, stop):
 
 
 @rowwise(sums=0)
-def _aim_votes(p, r, h, dp, dr, goal, q, lift, start, stop):
+def _aim_votes(y, z, p, r, h, dp, dr, goal, q, lift, off, start, stop):
     """Set the votes that lead to p r = goal if the scores stay, less p: q; and the level's change.
 
-    The class with the largest h takes what the others leave: it has the fewest digits.
+    The class with the largest h takes what the others leave: it has the fewest digits.  What
+    rounding has left of the equations for r, `off`, is made up for by a tenth of r at most.
     """
     for i in range(start, stop):
         top, rest, total, sum_q, others = 0, 1.0, 0.0, 0.0, 0.0
         for k in range(p.shape[1]):
             top = k if h[i, k] > h[i, top] else top
+        for k in range(p.shape[1]):
+            off[i, k] = (z[i, top] - z[i, k]) + ((top != y[i]) * 1.0 - (k != y[i]))
+            off[i, k] = off[i, k] + r[i, top] - r[i, k]
+            off[i, k] = min(0.1 * r[i, k], max(-0.1 * r[i, k], off[i, k]))
             rest -= p[i, k]
-            q[i, k] = (goal - dp[i, k] * dr[i, k]) / r[i, k] - p[i, k]
+            q[i, k] = (goal - dp[i, k] * dr[i, k]) / r[i, k] - p[i, k] - h[i, k] * off[i, k]
             sum_q += q[i, k]
             total += h[i, k]
         lift[i] = (sum_q - rest) / total
@@ -256,7 +276,7 @@ def _aim_votes(p, r, h, dp, dr, goal, q, lift, start, stop):
 
 
 @rowwise(sums=0)
-def _turn_votes(share, p, r, h, q, lift, dz, dp, dr, pace, start, stop):
+def _turn_votes(share, p, r, h, q, lift, off, dz, dp, dr, pace, start, stop):
     """Set the direction for scores that change by dz, and how soon a row would be at the boundary.
 
     Rows without weight stay where they are.
@@ -273,7 +293,7 @@ def _turn_votes(share, p, r, h, q, lift, dz, dp, dr, pace, start, stop):
         mean /= total
         for k in range(p.shape[1]):
             dp[i, k] = q[i, k] + h[i, k] * (dr[i, k] - mean)
-            dr[i, k] = (mean - dr[i, k]) + lift[i]
+            dr[i, k] = (mean - dr[i, k]) + (lift[i] + off[i, k])
             others += dp[i, k] if k != top else 0.0
         dp[i, top] = rest - others
         for k in range(p.shape[1]):
@@ -373,7 +393,7 @@ class Votes:
         return a
 
     def weigh(self) -> float:
-        self.h, self.q = np.empty_like(self.p), np.empty_like(self.p)
+        self.h, self.q, self.off = (np.empty_like(self.p) for _ in range(3))
         self.lift, self.pace = np.empty_like(self.p[:, 0]), np.empty_like(self.p[:, 0])
         self.stand()
         return self.problem.over_rows(_weigh_votes, self.problem.share, self.p, self.r, self.h)
@@ -382,13 +402,13 @@ class Votes:
         """Forget the direction."""
         self.change = np.zeros_like(self.p), np.zeros_like(self.p)
 
-    def aim(self, goal: float) -> np.ndarray:
-        state = (self.p, self.r, self.h, *self.change)
-        self.problem.over_rows(_aim_votes, *state, goal, self.q, self.lift)
+    def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
+        state = (self.problem.y, z, self.p, self.r, self.h, *self.change)
+        self.problem.over_rows(_aim_votes, *state, goal, self.q, self.lift, self.off)
         return self._duals(self.p + self.q)
 
     def turn(self, dz: np.ndarray) -> float:
-        state = (self.problem.share, self.p, self.r, self.h, self.q, self.lift, dz)
+        state = (self.problem.share, self.p, self.r, self.h, self.q, self.lift, self.off, dz)
         self.problem.over_rows(_turn_votes, *state, *self.change, self.pace)
         return float(self.pace.max())
 

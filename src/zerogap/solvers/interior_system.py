@@ -10,9 +10,9 @@ import numpy as np
 from zerogap.solvers.hessian import DAMPING, Hessian
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
 
-REFINEMENTS = 6  # of a direction at most
-COSTLY = 0.01  # of mu: residuals whose part of the gap is larger are solved for again
-PRODUCTS = 100  # with the Hessian for one direction: near copies of columns need up to so many
+REFINEMENTS = 8  # of a direction at most, with and without conjugate gradients in turn
+COSTLY = 0.01  # of mu: residuals that cost more of the gap are solved for again; not tuned
+PRODUCTS = 100  # with the Hessian for one direction, at most: a guess, not tuned
 REDUCTION = 1e-12  # of the residual's square by conjugate gradients; refinement does the rest
 ROUNDING = np.finfo(np.float64).eps  # of sums over rows, by the root of their square sums
 
@@ -36,6 +36,7 @@ class System:
         if coordinates is not None:
             # scores of units are such that each has the weight of a row: lam r / factor
             self.factor = problem.lam * problem.l1_ratio / float(coordinates.share[0])
+        self.z = scores(problem, w)
         self._factorise()
 
     def _factorise(self) -> None:
@@ -56,7 +57,7 @@ class System:
     def objective(self) -> float:
         """Return P."""
         w = np.ascontiguousarray(self.w[..., : self.d])
-        return self.problem.value_at(scores(self.problem, self.w), w)
+        return self.problem.value_at(self.z, w)
 
     def turn(self, goal: float, exact: bool = False) -> tuple[np.ndarray, float]:
         """Find the direction towards a mu; return its weights and longest step.
@@ -64,27 +65,38 @@ class System:
         Scores are rounded, and dual variables follow them the more closely the smaller mu is: so
         where that costs, what is wrong with their sums is solved for again.
         """
-        dw = self._solve(self._residual(self.w, [part.aim(goal) for part in self.parts]))
+        dw = self._solve(self._residual(self.w, self._aim(goal)))
         dz = scores(self.problem, dw)
-        fastest, before = self._turn(dw, dz), math.inf
-        for _ in range(REFINEMENTS if exact else 0):
+        fastest, least, best = self._turn(dw, dz), math.inf, (dw, dz)
+        for trial in range(REFINEMENTS if exact else 0):
             rest = self._residual(self.w + dw, [part.landing() for part in self.parts])
-            cost = self._cost(rest[0])
-            if not COSTLY * goal < cost < 0.5 * before:
+            if (cost := self._cost(rest[0])) < least:
+                least, best = cost, (dw, dz)
+            if not cost > COSTLY * goal or (self.accurate and cost > least):
                 break
-            before, more = cost, self.inverse(*rest)
+            more = self._solve(rest) if trial % 2 else self.inverse(*rest)
             dw, dz = dw + more, dz + scores(self.problem, more)
             fastest = self._turn(dw, dz)
+        if exact and dw is not best[0]:
+            dw = best[0]
+            fastest = self._turn(*best)
         return dw, 1.0 / fastest if fastest > 0.0 else math.inf
 
-    def recentre(self) -> float:
-        """Make a Newton step to the point of the central path with this mu.
+    def _aim(self, goal: float) -> list[np.ndarray]:
+        duals = [self.rows.aim(self.z, goal)]
+        if self.coordinates is not None:
+            w = self.factor * self.w[..., : self.d].ravel()
+            duals.append(self.coordinates.aim(w, goal))
+        return duals
+
+    def recentre(self, mu: float) -> float:
+        """Make a Newton step to the point of the central path with a given mu.
 
         All parts settle at the scores: the weights alone are free, of a function that is convex,
         smooth and self-concordant.  Return by how much it will fall, over what it may be off.
         """
-        problem, mu, shape = self.problem, self.mu, self.problem.weight_shape
-        z = scores(problem, self.w)
+        problem, shape, self.mu = self.problem, self.problem.weight_shape, mu
+        z = self.z
         self._settle(z, self.w)
         for part in self.parts:
             part.weigh()
@@ -115,20 +127,17 @@ class System:
         self.w += step * dw
         return fall / (mu * float(problem.share.max()))
 
-    def is_infeasible(self) -> bool:
-        """Tell whether the residual costs more than all products."""
-        rest = self._residual(self.w, [part.alpha for part in self.parts])
-        return self._cost(rest[0]) > self.mu * self.products
-
     def _settle(self, z: np.ndarray, w: np.ndarray) -> None:
         self.rows.settle(z, self.mu)
         for part in self.parts[1:]:
             part.settle(self.factor * w[..., : self.d].ravel(), self.mu)
 
     def gap(self) -> float:
-        """Return about the gap of a point: that of the products, and what its residual costs."""
-        products = sum(part.reach(0.0) for part in self.parts)
-        return products + self._cost(self._residual(self.w, [part.alpha for part in self.parts])[0])
+        """Return the gap that the point proves."""
+        problem, w = self.problem, np.ascontiguousarray(self.w[..., : self.d])
+        b = self.w[..., self.d] if problem.fit_intercept else 0.0
+        alpha = problem.feasible(self.rows.alpha)
+        return problem._primal_and_gap(w, b, problem.scores(w), alpha)[1]
 
     def _turn(self, dw: np.ndarray, dz: np.ndarray) -> float:
         fastest = self.rows.turn(dz)
