@@ -84,9 +84,10 @@ def certify(
 
     The objective is evaluated at the model's own weights, in the model's own convention for C or
     alpha, weights and intercept (LIBLINEAR regularises it).  A lower bound of the optimum starts
-    from the dual point that belongs to the model and is raised by `Auto` until the distance is known
-    to 10 %, or until `effort` epochs are spent.  The bound is valid at any time.  Classes trained
-    together (softmax, Crammer and Singer) are one problem, one-against-rest models are added up.
+    from the dual point that belongs to the model and is raised by `Auto` until the distance is
+    known to 10 %, or until `effort` epochs are spent.  The bound is valid at any time.  Classes
+    trained together (softmax, Crammer and Singer) are one problem, one-against-rest models are
+    added up.
 
     Parameters
     ----------

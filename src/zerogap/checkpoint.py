@@ -8,7 +8,7 @@ import glob
 import re
 import secrets
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -95,8 +95,17 @@ def _load_column(path: Path, saved: dict[str, Any], problem: Any) -> Any:
     return column
 
 
-def load(path: Path, run: str, parts: dict[str, Any], problem: Any) -> list[dict[str, float]]:
-    """Fill the dataclasses of `parts` from a checkpoint of the same run; return its history."""
+def load(
+    path: Path,
+    run: str,
+    parts: dict[str, Any],
+    problem: Any,
+    reshape: Callable[[dict[str, Any]], None] = lambda saved: None,
+) -> list[dict[str, float]]:
+    """Fill the dataclasses of `parts` from a checkpoint of the same run; return its history.
+
+    `reshape` is called with the numbers of the state before, to give it the parts that they need.
+    """
     try:
         header, arrays = unpack(read_bytes(path))
         if header.get("kind") != "checkpoint":
@@ -106,6 +115,7 @@ def load(path: Path, run: str, parts: dict[str, Any], problem: Any) -> list[dict
                 f"{path} belongs to another run: data, targets, weights, loss, lam, solver or "
                 f"seed differ.  Delete it to start anew, or choose another path"
             )
+        reshape(header["parts"]["state"])
         for part, value in parts.items():
             _restore(value, header["parts"][part], arrays, part, problem, path)
         history = header["history"]

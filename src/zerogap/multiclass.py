@@ -15,6 +15,7 @@ from zerogap.problem import Problem, Proof
 from zerogap.rows import CLASSES
 
 _IDENTITY = L2()
+ROUNDING_OF_SUMS = 1e-13  # of the terms' sizes: more would be an imbalance
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -141,16 +142,19 @@ class MulticlassProblem(Problem):
         """
         p = self._votes(alpha)
         self.over_rows(_normalise, p)
-        if self.fit_intercept:
-            own = self.y[:, None] == self.xp.arange(self.n_classes)
-            others = np.where(own, 0.0, p)
-            flow = own.T.astype(np.float64) @ (self.share[:, None] * others)
-            p = others * self.xp.asarray(balancing_factors(self.host(flow)))[self.y]
         alpha = self.duals_of(p)
-        if self.fit_intercept:  # what rounding leaves over
-            rest = np.abs(self.share @ alpha).max()
-            alpha = alpha if rest <= 1e-13 else np.zeros_like(alpha)
-        return alpha
+        if not self.fit_intercept or self._is_balanced(alpha):
+            return alpha
+        own = self.y[:, None] == self.xp.arange(self.n_classes)
+        others = np.where(own, 0.0, p)
+        flow = own.T.astype(np.float64) @ (self.share[:, None] * others)
+        alpha = self.duals_of(others * self.xp.asarray(balancing_factors(self.host(flow)))[self.y])
+        return alpha if self._is_balanced(alpha) else np.zeros_like(alpha)
+
+    def _is_balanced(self, alpha: np.ndarray) -> bool:
+        """Tell whether dual variables sum to zero, but for rounding."""
+        rest, total = np.abs(self.share @ alpha).max(), (self.share @ np.abs(alpha)).sum()
+        return bool(rest <= ROUNDING_OF_SUMS * total)
 
     def row_gaps(self, w: Any, b: Any, alpha: Any) -> np.ndarray:
         """Return what each row adds to the gap; with W = W(alpha) their sum is the whole gap."""
@@ -247,16 +251,18 @@ def balancing_factors(flow: np.ndarray) -> np.ndarray:
     """
     factors = _similarity_factors(flow)
     balanced = flow * factors
+    unit = float(flow.sum())
     imbalance = np.abs(balanced.sum(axis=1) - balanced.sum(axis=0)).max()
-    if imbalance <= 1e-14 and balanced.sum() >= _KEPT * flow.sum():
+    if imbalance <= 1e-14 * balanced.sum() and balanced.sum() >= _KEPT * unit:
         return factors
     largest = _largest_circulation(flow)
     again = _similarity_factors(largest)  # a linear program is exact to some ten digits only
     largest *= again
     still = np.abs(largest.sum(axis=1) - largest.sum(axis=0)).max()
-    if still <= 1e-14 and (largest.sum() > balanced.sum() or imbalance > 1e-14):
+    poor = imbalance > 1e-14 * balanced.sum() or largest.sum() > balanced.sum()
+    if still <= 1e-14 * largest.sum() and poor:
         return np.minimum(np.divide(largest, flow, out=np.zeros_like(flow), where=flow > 0), 1.0)
-    return factors if imbalance <= 1e-13 else np.zeros_like(flow)
+    return factors
 
 
 def _similarity_factors(flow: np.ndarray) -> np.ndarray:
@@ -265,7 +271,7 @@ def _similarity_factors(flow: np.ndarray) -> np.ndarray:
     for _ in range(200):
         flows = flow * scale[:, None] / scale
         out, into = flows.sum(axis=1), flows.sum(axis=0)
-        if np.abs(out - into).max() <= 1e-15:
+        if np.abs(out - into).max() <= 1e-15 * out.sum():
             break
         for k in range(len(flow)):
             flows = flow * scale[:, None] / scale

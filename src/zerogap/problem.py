@@ -441,6 +441,8 @@ class Problem(OnProcessor, Struct):
         cost, slack = self.over_features(_penalty_terms, self.penalty, w.ravel(), u)
         if not math.isfinite(loss + cost):  # weights or data are not finite: nothing is proved
             return math.nan, math.inf, math.inf
+        if math.isnan(gap + slack):
+            return loss + self.lam * cost, math.inf, math.inf
         primal, gap, slack = loss + self.lam * cost, gap + self.lam * slack, self.lam * slack
         if gap > 0.5 * primal:  # so far away the terms' rounding might pass for a bound
             gap = max(gap, _gap_above(primal, self._dual_value(alpha, u)))
@@ -594,7 +596,8 @@ def _penalty_terms(penalty, w, u, start, stop):
     cost, slack = 0.0, 0.0
     for j in range(start, stop):
         cost += penalty.cost(w[j])
-        slack += max(0.0, penalty.slack(w[j], u[j]))
+        term = penalty.slack(w[j], u[j])
+        slack += term if not term < 0.0 else 0.0  # rounding; NaN must show
     return cost, slack
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import linalg
 
 from zerogap._jit import kernel
+from zerogap.centring import centred
 from zerogap.history import Record
 from zerogap.loo.bounds import Origin, Witness
 from zerogap.losses import Loss
@@ -117,7 +118,11 @@ def leave_one_out(
     True
     """
     _check(problem, tol, max_seconds)
-    clock = _Clock(max_seconds)
+    clock, shifted = _Clock(max_seconds), centred(problem)
+    problem = shifted.problem
+    if start is not None:
+        w, b, alpha = (start.w, start.b, start.alpha) if isinstance(start, Result) else start
+        start = (w, shifted.inward(w, b), alpha)
     fit = _run(problem, start, _SHARP, clock, random_state)
     sharp = Witness.of(problem, fit.w, cast("Proof", fit.proof))
     origin = Origin.of(sharp)
@@ -138,6 +143,7 @@ def leave_one_out(
     counted = problem.share > 0.0
     errors = (errors[counted] for errors in rule.errors(low, high))
     least, most = (float(problem.share[counted] @ part) for part in errors)
+    low, high = low + shifted.target, high + shifted.target
     return LeaveOneOut(least, most, low, high, how, epochs, clock.seconds())
 
 

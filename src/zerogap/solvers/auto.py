@@ -32,7 +32,7 @@ IDLE_STEPS = 25  # of a second-order method, without half the gap or 1 % of the 
 # Mean of |x|^2 / (lam n) from which coordinate ascent is hopeless: on raw tables it takes
 # thousands of epochs from 1e3 on, and the scaled data sets of the race are below 1e3 at C = 1.
 HOPELESS_CONDITION = 1e4
-SMALL_TABLE = 3e6  # n (C d)^2: an interior point step takes a few milliseconds at most
+SMALL_TABLE = 3e5  # n d^2: an interior point step takes a millisecond or so
 
 
 @dataclass
@@ -52,6 +52,7 @@ class AutoState(State):
     best_value: float = math.inf
     idle: int = 0  # its steps since either of these was much improved
     rotate: bool = False  # whether the change is one of coordinates
+    turned: bool = False  # whether there was such a change
     tol: float = 0.0
     reason: str = ""
     problem: Problem | None = field(default=None, metadata={"saved": False})  # to be solved instead
@@ -106,10 +107,20 @@ class Auto(Solver):
         state.part = self._method(inner, state).begin(inner, rng, warm)
         return state
 
+    def reshape(self, problem: Problem, state: AutoState, saved: dict[str, Any]) -> None:
+        state.stage = saved["stage"]
+        if saved["turned"]:
+            state.problem, state.outward = rotated(problem)
+        inner = self._inner(problem, state)
+        state.part = self._method(inner, state).begin(inner, np.random.default_rng(0))
+
     def answer(self, problem: Problem, state: AutoState) -> Answer:
         inner = self._inner(problem, state)
         w, b, alpha = self._method(inner, state).answer(inner, state.part)
-        return w if state.outward is None else state.outward(w), b, alpha
+        if state.outward is None:
+            return w, b, alpha
+        # coordinate ascent keeps w = w(alpha), which is exact in any coordinates
+        return state.outward(w) if state.stage else problem.weights(alpha), b, alpha
 
     def observe(self, problem: Problem, state: AutoState, record: Record, tol: float) -> None:
         """Change the method if another one promises to be cheaper."""
@@ -236,9 +247,12 @@ class Auto(Solver):
         state.stage = 0 if state.final else state.stage + 1
         if state.rotate:
             state.problem, state.outward = rotated(inner)
-            state.stage, state.rotate, answer, inner = 1, False, None, state.problem
+            state.stage, state.rotate, state.turned = 1, False, True
+            answer, inner = None, state.problem
         state.switch, state.since, state.epoch, state.gap = False, epoch, epoch, math.inf
         state.best_estimate, state.best_value, state.idle = math.inf, math.inf, 0
+        if answer is not None and not bool(np.isfinite(answer[0]).all()):
+            answer = None  # the method has broken down
         method = self._method(inner, state)
         state.part = method.begin(inner, state.rng, answer)
         method.prepare(inner, state.part)
@@ -296,7 +310,7 @@ def _reason_for_second(problem: Problem, inner: Problem) -> str:
     if not _second_methods(inner):
         return ""
     if _is_hopeless(inner):
-        return "coordinate ascent would take thousands of epochs on columns of such different sizes"
+        return "coordinate ascent would take thousands of epochs"
     if problem.loss.task == "multiclass":
         return ""
     if not isinstance(problem.penalty, L2):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 import sys
 import threading
@@ -236,7 +237,9 @@ class _Run:
         self.state.t0 = limits.last_update(self) // 2 if t0 is None else t0
         if path is not None and path.exists():
             parts = {"state": self.state, "best": self.best_so_far}
-            self.history = History(checkpoints.load(path, self.identity, parts, self.problem))
+            reshape = functools.partial(self.solver.reshape, self.problem, self.state)
+            rows = checkpoints.load(path, self.identity, parts, self.problem, reshape)
+            self.history = History(rows)
             self._check_best_dual(path)
             row = self.history.rows[-1]
             self.seconds, self.cpu_seconds = row["seconds"], row["cpu_seconds"]
@@ -260,8 +263,11 @@ class _Run:
         primal = float(self.problem.mean_loss(z))
         self.scale = primal
         if self.solver.output == "best" and primal < self.best_so_far.primal:
-            w = np.zeros(self.problem.weight_shape)
-            self.best_so_far.primal, self.best_so_far.w, self.best_so_far.b = primal, w, b
+            best, alpha = self.best_so_far, np.zeros(self.problem.dual_shape)
+            best.primal, best.w, best.b = primal, np.zeros(self.problem.weight_shape), b
+            bound = float(self.problem.dual(self.problem.place(alpha)))
+            if bound > best.dual:
+                best.dual, best.alpha = bound, alpha
 
     def _check_best_dual(self, path: Path) -> None:
         """Refuse a checkpoint whose dual bound is higher than its dual point proves."""
@@ -374,7 +380,7 @@ class _Run:
     def _with_best_model(self, w: np.ndarray, proof: Proof) -> tuple[np.ndarray, Proof]:
         """Return the better of this model and the best one before, with what is proved of it."""
         best = self.best_so_far
-        if not proof.primal > best.primal + 1e-12 * abs(best.primal):
+        if proof.primal <= best.primal + 1e-12 * abs(best.primal):  # not if it is NaN
             best.primal, best.w, best.b = proof.primal, w, proof.b
             return w, proof
         gap = best.primal - best.dual

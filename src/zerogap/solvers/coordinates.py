@@ -37,9 +37,11 @@ def descent_way(
     """
     d, l1 = problem.shape[1], problem.lam * problem.l1_ratio
     chosen = _working_set(w, gradient[:d], l1)
-    some = part.rows.columns(chosen)
-    columns = some.X if isinstance(some, DenseRows) else some._matrix().toarray()
-    columns = np.ascontiguousarray(columns.T, dtype=np.float64)
+    columns = np.zeros((0, part.shape[0]))
+    if len(chosen):
+        some = part.rows.columns(chosen)
+        columns = some.X if isinstance(some, DenseRows) else some._matrix().toarray()
+        columns = np.ascontiguousarray(columns.T, dtype=np.float64)
     change, moved = np.zeros(len(chosen)), np.zeros(1)
     data = (columns, h, w[chosen], gradient[chosen], change, moved)
     free = (problem.fit_intercept, float(gradient[d:].sum()))

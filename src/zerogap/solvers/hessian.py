@@ -21,6 +21,7 @@ _SAMPLE = 4  # rows per feature that make a good preconditioner
 _PLENTY = 400  # rows per feature whose Hessian is as good as that of all rows
 _PASSES = 4  # over the data that a Hessian may cost, whatever its sample
 _PRODUCTS = 250  # for one direction
+REFINEMENTS = 20  # products that mend a direction of a factorised matrix: more gain nothing
 _ROUGH = 64  # features from which a Hessian in single precision saves more than a product costs,
 _MUCH = 5e7  # if there are so many multiplications
 _TENFOLD, _EXACT = 0.01, 1e-12  # what is to be left of the residual's square
@@ -104,7 +105,8 @@ class Hessian:
             self.rows, self.h = problem.rows.take(active), h[active]
         self.rough = _is_rough(problem.rows) and _has_room(problem, h)
         # without rows the intercept has no curvature: a little keeps the direction finite
-        self.least = damping * (1.0 + float(self.h.sum()))
+        total = float(self.h.sum())
+        self.least = damping * total if total > 0.0 else damping
 
     def solve(
         self, target: np.ndarray, rng: np.random.Generator, factor: int = 1
@@ -175,7 +177,8 @@ class Hessian:
         unit = rest.copy()  # what the preconditioner would have to be applied to for `along`
         goal = reduction * size
         products = 0
-        while size > goal and products < _PRODUCTS:
+        most = REFINEMENTS if least else _PRODUCTS
+        while size > goal and products < most:
             products += 1
             product = self @ along
             curvature = float(along @ product)

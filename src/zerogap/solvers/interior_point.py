@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from zerogap._jit import rowwise
 from zerogap.history import Record
 from zerogap.multiclass_losses import MulticlassHinge
 from zerogap.solvers.hessian import DIRECT, check_memory
@@ -40,6 +41,7 @@ from zerogap.solvers.interior_system import System, scores
 from zerogap.solvers.protocol import Answer, Solver, State
 
 _EMPTY = np.empty(0)
+ALMOST = 1e-6  # part of a dual variable's range that an interior point keeps from its ends
 _LEAST = 1e-26  # of the first mu: all that rounding leaves of a gap is larger
 _EXACT = 1e-14  # of the objective: no smaller mu or gap is worth having
 PART_OF_GAP = 0.1  # asked for, that mu ends with: rounding shows the more the smaller mu is
@@ -135,7 +137,7 @@ class InteriorPoint(Solver):
         b = b if np.ndim(b) else float(b)
         if problem.l1_ratio:
             w = _sparsest(problem, w, b, alpha)
-        return w, b, alpha
+        return w, b, _at_ends(problem, w, b, alpha, state.tol)
 
     def observe(self, problem: Any, state: InteriorPointState, record: Record, tol: float) -> None:
         state.tol = tol
@@ -218,3 +220,34 @@ def _sparsest(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray) -> np.ndar
     primal, gap, _ = problem._primal_and_gap(w, b, problem.scores(w), alpha)
     _, of_sparse, _ = problem._primal_and_gap(sparse, b, problem.scores(sparse), alpha)
     return sparse if of_sparse <= max(gap, _EXACT * primal) else w
+
+
+def _at_ends(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray, tol: float) -> np.ndarray:
+    """Return dual variables with those that are almost zero, or at an end, right there.
+
+    As those of rows without influence are at the optimum.  If that costs more than there is to
+    give away, they stay where they are.
+    """
+    settled = np.where(np.abs(alpha) <= ALMOST, 0.0, alpha)
+    if settled.ndim == 1:
+        low, high = (problem.xp.empty(len(alpha)) for _ in range(2))
+        problem.over_rows(_fill_domain, problem.loss, problem.y, low, high)
+        near = ALMOST * (high - low)
+        settled = np.where(high - settled <= near, high, settled)
+        settled = np.where(settled - low <= near, low, settled)
+        settled = np.where(np.abs(alpha) <= near, 0.0, settled)
+    else:
+        settled = problem.duals_of(problem._votes(settled))
+    z = problem.scores(w)
+
+    def gap(duals: np.ndarray) -> tuple[float, float]:
+        return problem._primal_and_gap(w, b, z, problem.feasible(duals))[:2]
+
+    (primal, before), (_, after) = gap(alpha), gap(settled)
+    return settled if after <= max(before, 0.5 * tol * primal) else alpha
+
+
+@rowwise(sums=0)
+def _fill_domain(loss, y, low, high, start, stop):
+    for i in range(start, stop):
+        low[i], high[i] = loss.domain(y[i])

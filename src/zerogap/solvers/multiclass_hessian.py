@@ -21,6 +21,7 @@ from zerogap.solvers.hessian import (
     _SMALL_PIVOT,
     DIRECT,
     LEAST_CURVATURE,
+    REFINEMENTS,
     _factorised,
 )
 
@@ -98,7 +99,7 @@ class MulticlassHessian:
         if ridge is None:
             self.least = xp.full(d + intercept, problem.strength)
             if intercept:
-                self.least[-1] = _LEAST
+                self.least[-1] = _LEAST * (float(curvature.sum()) or 1.0)
         else:
             self.least = np.column_stack([ridge, xp.zeros(len(ridge))]) if intercept else ridge
 
@@ -262,7 +263,7 @@ class MulticlassHessian:
         unit = rest.copy()  # what the inverse would have to be applied to for `along`
         size = float(_dot(rest, eased))
         goal = _EXACT * size
-        for _ in range(_PRODUCTS):
+        for _ in range(REFINEMENTS):
             if not size > goal:
                 break
             product = self @ along

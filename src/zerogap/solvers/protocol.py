@@ -101,6 +101,9 @@ class Solver(Parameters):
     def observe(self, problem: Problem, state: Any, record: Record, tol: float) -> None:
         """Learn from a certificate."""
 
+    def reshape(self, problem: Problem, state: Any, saved: dict[str, Any]) -> None:
+        """Give a state the parts that it had when it was saved, before they are filled."""
+
     def is_stalled(self, state: Any) -> bool:
         """Tell whether further updates would be in vain."""
         return False

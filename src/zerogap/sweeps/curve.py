@@ -23,6 +23,7 @@ from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import clone
 
+from zerogap.centring import centred
 from zerogap.certified import score_bounds
 from zerogap.checks import as_seed
 from zerogap.losses import Loss, as_loss
@@ -217,6 +218,9 @@ def _validate(
     report: Callable[[int, float], None] | None,
 ) -> _Fold:
     """Follow the path of one fold, and measure its errors on other rows."""
+    shifted = centred(problem)
+    problem, y = shifted.problem, y - shifted.target
+    rows = rows.minus(shifted.origin) if shifted else rows
     reaches, edges = cover(problem, lam_max, tol, run, report)
     coef = np.array([reach.result.w for reach in reaches])
     b = np.array([reach.result.b for reach in reaches])
