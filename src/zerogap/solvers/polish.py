@@ -8,11 +8,13 @@ costs the square of what they move.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from zerogap.multiclass import ROUNDING_OF_SUMS
 from zerogap.solvers.hessian import DIRECT
 
 _ROUNDS = 6  # each gains some digits, until rounding is left
@@ -50,23 +52,36 @@ def polished(
     respond : callable
         How far dual variables fall if scores rise by so much.
     """
-    best, least = alpha, problem.penalty_terms(w, problem.dual_sum(alpha))[1]
-    for _ in range(_ROUNDS):
-        lack = problem.lam * (problem.dual_sum(alpha) - _wanted(problem, w, alpha))
+    best, least, slack = alpha, math.inf, math.inf
+    for _ in range(_ROUNDS + 1):
+        u = problem.dual_sum(alpha)
+        now = problem.penalty_terms(w, u)[1]
+        cost = now + problem.lam * _imbalance(problem, alpha)
+        if cost < least:
+            best, slack = alpha, now
+        if not cost < 0.5 * least:
+            break
+        least = cost
+        lack = problem.lam * (u - _wanted(problem, w, u))
         p, p_b = solve(lack, problem.share @ alpha if problem.fit_intercept else np.zeros(0))
         dz = problem.scores(p)
         alpha = alpha - respond(dz + p_b if problem.fit_intercept else dz)
-        slack = problem.penalty_terms(w, problem.dual_sum(alpha))[1]
-        if not slack < 0.5 * least:
-            break
-        best, least = alpha, slack
-    return best, least
+    return best, slack
 
 
-def _wanted(problem: Any, w: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+def _imbalance(problem: Any, alpha: np.ndarray) -> float:
+    """Return the square of what sums of dual variables miss zero by, in units of their sizes."""
+    if not problem.fit_intercept:
+        return 0.0
+    total = float((problem.share @ np.abs(alpha)).sum())
+    rest = float(np.abs(problem.share @ alpha).max())
+    return (rest / (ROUNDING_OF_SUMS * total)) ** 2 if total > 0.0 else 0.0
+
+
+def _wanted(problem: Any, w: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Return the dual sum that w belongs to; of those for a weight at zero, the nearest."""
     r = problem.l1_ratio
     if not r:
         return w
-    held = np.clip(problem.dual_sum(alpha), -r, r)
+    held = np.clip(u, -r, r)
     return np.where(w != 0.0, (1.0 - r) * w + r * np.sign(w), held)
