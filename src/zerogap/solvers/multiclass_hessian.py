@@ -227,37 +227,12 @@ class MulticlassHessian:
                 matrix[m, :, m] += block
         return matrix
 
-    def inverse_of(self, free: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the function that solves for the weights that are free, with the others at rest.
-
-        Free is a mask of the weights.  It takes and returns matrices such as them.
-        """
-        places = np.flatnonzero(free)
-        matrix = self._whole_matrix().reshape(free.size, free.size)[np.ix_(places, places)]
-        diagonal = np.diagonal(matrix) + (np.zeros(free.shape) + self.least).ravel()[places]
-        scale = 1.0 / np.sqrt(np.maximum(diagonal, 1e-300))
-        matrix *= scale
-        matrix *= scale[:, None]
-        np.fill_diagonal(matrix, 1.0)
-        inverse, _ = _equilibrated_inverse(matrix)
-
-        def solve(target: np.ndarray) -> np.ndarray:
-            found = np.zeros(free.shape)
-            found.flat[places] = scale * inverse(scale * target.flat[places])
-            return found
-
-        return lambda target: self._refined(solve, np.where(free, target, 0.0), free)
-
     def _refined(
         self,
         solve: Callable[[np.ndarray], np.ndarray],
         target: np.ndarray,
-        free: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return the solution by conjugate gradients, from an inverse that has few right digits.
-
-        Weights that are not free stay at rest.
-        """
+        """Return the solution by conjugate gradients, from an inverse that has few right digits."""
         found, rest = np.zeros_like(target), target.copy()
         along = eased = solve(rest)
         unit = rest.copy()  # what the inverse would have to be applied to for `along`
@@ -267,8 +242,6 @@ class MulticlassHessian:
             if not size > goal:
                 break
             product = self @ along
-            if free is not None:
-                product[~free] = 0.0
             curvature = float(_dot(along, product))
             if not curvature > LEAST_CURVATURE * float(_dot(along, unit)):
                 break

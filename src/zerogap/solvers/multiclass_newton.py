@@ -18,9 +18,10 @@ from zerogap._jit import rowwise
 from zerogap.multiclass import MulticlassProblem
 from zerogap.multiclass_losses import MulticlassHinge, Softmax
 from zerogap.penalties import L2
+from zerogap.solvers import soft_l1
 from zerogap.solvers.hessian import _PRODUCTS as PRODUCTS
 from zerogap.solvers.hessian import DAMPING, check_memory
-from zerogap.solvers.line_search import Way, orthant, orthant_way, search, straight_way
+from zerogap.solvers.line_search import Way, search, straight_way
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums, bend
 from zerogap.solvers.newton import _PART, _ROWS_PER_FEATURE
 from zerogap.solvers.polish import is_worth_polishing, polished
@@ -103,6 +104,8 @@ class MulticlassNewtonState(State):
     least: float = 0.0  # one below which rounding of scores shows in votes
     scale: np.ndarray = field(default_factory=lambda: _EMPTY)  # the preconditioner
     inverse: np.ndarray = field(default_factory=lambda: _EMPTY)
+    soft: np.ndarray = field(default_factory=lambda: _EMPTY)  # how far the L1 penalty is rounded
+    first_soft: np.ndarray = field(default_factory=lambda: _EMPTY)
     polished: np.ndarray = field(default_factory=lambda: _EMPTY)  # a better dual point, if any
     direct: bool = False  # whether conjugate gradients have taken too long
     products: int = 0  # for the last direction
@@ -173,6 +176,8 @@ class MulticlassNewton(Solver):
             state.z = all_scores(problem, state.w)
             state.started = True
         state.p = problem._votes(alpha)
+        if problem.l1_ratio:
+            state.soft = state.first_soft = soft_l1.first_mu(problem)
         return state
 
     def prepare(self, problem: Any, state: MulticlassNewtonState) -> None:
@@ -195,7 +200,7 @@ class MulticlassNewton(Solver):
             if self.relative_gap(part, ahead) <= d / size:
                 break
         state.w, state.z = ahead.w, all_scores(problem, ahead.w)
-        for name in ("mu", "scale", "inverse", "products", "limit"):
+        for name in ("mu", "soft", "scale", "inverse", "products", "limit"):
             setattr(state, name, getattr(ahead, name))
 
     def epoch_length(self, problem: Any) -> int:
@@ -205,7 +210,8 @@ class MulticlassNewton(Solver):
         d = problem.shape[1]
         b: Any = state.w[:, d].copy() if problem.fit_intercept else problem.xp.zeros(len(state.w))
         alpha = state.polished if len(state.polished) else problem.duals_of(state.p)
-        return state.w[:, :d].copy(), b, alpha
+        w = state.w[:, :d].copy()
+        return soft_l1.sparsest(problem, w, b, alpha) if len(state.soft) else w, b, alpha
 
     def relative_gap(self, problem: Any, state: MulticlassNewtonState) -> float:
         return (state.excess + state.residual) / max(state.value, 1e-300)
@@ -232,11 +238,26 @@ class MulticlassNewton(Solver):
 
     def _look_around(self, problem: Any, state: MulticlassNewtonState) -> int:
         """Begin a sub-problem where the last one ended; return the passes."""
-        w, state.p = state.w[:, : problem.shape[1]].copy(), np.empty_like(state.z)
+        state.p = np.empty_like(state.z)
         value, _, state.excess = _vote(problem, state.z, state.z, state.p, state.centre, state.mu)
-        state.value = value + problem.penalty_terms(w, w)[0]
+        state.value = value + self._penalty(problem, state)
         self._set_gradient(problem, state)
         return 1
+
+    def _penalty(self, problem: Any, state: MulticlassNewtonState) -> float:
+        """Return the penalty, with its kinks rounded if they are."""
+        w = np.ascontiguousarray(state.w[:, : problem.shape[1]])
+        if not len(state.soft):
+            return problem.penalty_terms(w, w)[0]
+        l1 = problem.lam * problem.l1_ratio * soft_l1.value(w, state.soft)
+        return 0.5 * problem.strength * float((w * w).sum()) + l1
+
+    def _cool(self, problem: Any, state: MulticlassNewtonState, gain: float) -> None:
+        """Round the L1 penalty less, if that is what is left to gain."""
+        before, l1 = self._penalty(problem, state), problem.lam * problem.l1_ratio
+        w = state.w[:, : problem.shape[1]]
+        state.soft = soft_l1.cooler(w, state.soft, l1, gain, state.first_soft)
+        state.value += self._penalty(problem, state) - before
 
     def _set_gradient(self, problem: Any, state: MulticlassNewtonState) -> None:
         """Set the gradient of all but the L1 penalty, and the penalty's part of the gap."""
@@ -250,8 +271,7 @@ class MulticlassNewton(Solver):
     def _step(self, problem: Any, state: MulticlassNewtonState) -> int:
         """Make one step of Newton's method with a line search; return the passes it took."""
         d = problem.shape[1]
-        hessian = MulticlassHessian(problem, state.p / (state.mu or 1.0))
-        way = self._find_way(problem, state, hessian)
+        way = self._find_way(problem, state)
         direction = state.w.copy()
         direction[:, :d] = way.p.reshape(-1, d)
         direction[:, d:] = way.p_b.reshape(len(direction), -1)
@@ -259,14 +279,18 @@ class MulticlassNewton(Solver):
         p, before = np.empty_like(state.p), state.w[:, :d].ravel()
         both = problem.xp.stack([before, way.p])
         (ww, wd), (_, dd) = (both @ both.T).tolist()
-        strength = problem.strength
+        strength, l1 = problem.strength, problem.lam * problem.l1_ratio
 
         def look(t: float) -> tuple[float, float]:
             z = state.z + t * dz
             value, slope, state.excess = _vote(problem, z, dz, p, state.centre, state.mu)
             value += 0.5 * strength * (ww + 2.0 * t * wd + t * t * dd)
-            value += problem.lam * way.l1_before + t * way.kink
-            return value, slope + strength * (wd + t * dd) + way.kink
+            slope += strength * (wd + t * dd)
+            if len(state.soft):
+                moved, soft = before + t * way.p, state.soft.ravel()
+                value += l1 * soft_l1.value(moved, soft)
+                slope += l1 * float(soft_l1.slope(moved, soft) @ way.p)
+            return value, slope
 
         t, state.value = search(look, state.value, way.slope, way.longest)
         state.w = state.w + t * direction
@@ -274,12 +298,14 @@ class MulticlassNewton(Solver):
         state.z = state.z + t * dz
         state.p = p
         state.steps += 1
+        if len(state.soft):
+            self._cool(problem, state, -way.slope)
         self._set_gradient(problem, state)
         state.polished = _EMPTY
         small = state.w.size <= MOST_DIRECT
         if not state.mu and small and is_worth_polishing(problem, state, way.slope):
             self._polish(problem, state)
-        return math.ceil(2 + state.products * len(hessian.h) / len(p))
+        return 2 + state.products
 
     def _polish(self, problem: Any, state: MulticlassNewtonState) -> None:
         """Replace the dual point of a smooth loss by one whose sum belongs to w."""
@@ -302,22 +328,20 @@ class MulticlassNewton(Solver):
         )
         state.excess = problem.row_terms(state.z, 0.0, state.polished)[1]
 
-    def _find_way(self, problem: Any, state: MulticlassNewtonState, hessian: Any) -> Way:
-        """Return where to go, with the L1 penalty within one orthant."""
-        d, (C, width) = problem.shape[1], state.w.shape
-        w, gradient = state.w[:, :d].ravel(), listed(state.gradient, d)
-        if isinstance(problem.penalty, L2):
-            direction = apart(self._direction(problem, state, hessian))
-            return straight_way(listed(direction, d), gradient, C * d)
-        l1 = problem.lam * problem.l1_ratio
-        signs = orthant(w, gradient[: C * d], l1, C * d)
-        free, slope = np.ones((C, width), np.bool_), state.gradient.copy()
-        free[:, :d] = signs.reshape(C, d) != 0.0
-        slope[:, :d] += l1 * signs.reshape(C, d)
-        direction = np.zeros_like(slope)
-        if free.any():
-            direction = hessian.inverse_of(free)(-slope)
-        return orthant_way(problem, w, listed(direction, d), gradient, signs)
+    def _find_way(self, problem: Any, state: MulticlassNewtonState) -> Way:
+        """Return where to go."""
+        d, C = problem.shape[1], len(state.w)
+        h = state.p / (state.mu or 1.0)
+        if not len(state.soft):
+            direction = apart(self._direction(problem, state, MulticlassHessian(problem, h)))
+            return straight_way(listed(direction, d), listed(state.gradient, d), C * d)
+        l1, w, gradient = problem.lam * problem.l1_ratio, state.w[:, :d], state.gradient.copy()
+        gradient[:, :d] += l1 * soft_l1.slope(w, state.soft)
+        ridge = problem.strength + l1 * soft_l1.curvature(w, state.soft)
+        direction = MulticlassHessian(problem, h, ridge).inverse()(-gradient)
+        if problem.fit_intercept:
+            direction[:, d] -= direction[:, d].mean()
+        return straight_way(listed(direction, d), listed(gradient, d), C * d)
 
     def _direction(self, problem: Any, state: MulticlassNewtonState, hessian: Any) -> np.ndarray:
         """Return the Newton direction: by conjugate gradients, or directly if these take long."""

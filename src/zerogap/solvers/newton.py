@@ -16,11 +16,11 @@ import numpy as np
 
 from zerogap._jit import kernel, rowwise
 from zerogap.losses import Loss
-from zerogap.penalties import L2
 from zerogap.problem import Problem
+from zerogap.solvers import soft_l1
 from zerogap.solvers.coordinates import descent_way
-from zerogap.solvers.hessian import DIRECT, Hessian, check_memory, is_parabola
-from zerogap.solvers.line_search import Way, orthant, orthant_way, search, straight_way
+from zerogap.solvers.hessian import Hessian, check_memory, is_parabola
+from zerogap.solvers.line_search import Way, search, straight_way
 from zerogap.solvers.polish import is_worth_polishing, polished
 from zerogap.solvers.protocol import Answer, Solver, State
 
@@ -150,6 +150,8 @@ class NewtonState(State):
     value: float = math.inf  # of the sub-problem, at most that of the problem
     excess: float = math.inf  # the part of the gap that smoothing costs
     residual: float = math.inf  # the part of the gap that the sub-problem's solution would close
+    mu: np.ndarray = field(default_factory=lambda: _EMPTY)  # how far the L1 penalty is rounded
+    first_mu: np.ndarray = field(default_factory=lambda: _EMPTY)
     polished: np.ndarray = field(default_factory=lambda: _EMPTY)  # a better dual point, if any
     part: Problem | None = field(default=None, metadata={"saved": False})  # the near rows
 
@@ -208,6 +210,8 @@ class Newton(Solver):
             state.started = True
         state.alpha = state.centre.copy()
         state.near, state.near_alpha = problem.xp.zeros(0, np.int64), zeros(0)
+        if problem.l1_ratio and d <= n:
+            state.mu = state.first_mu = soft_l1.first_mu(problem)
         return state
 
     def prepare(self, problem: Problem, state: NewtonState) -> None:
@@ -242,7 +246,10 @@ class Newton(Solver):
 
     def answer(self, problem: Problem, state: NewtonState) -> Answer:
         alpha = state.polished if len(state.polished) else self._alpha(state)
-        return state.w.copy(), state.b, alpha
+        w = state.w.copy()
+        if len(state.mu):
+            w = soft_l1.sparsest(problem, w, state.b, alpha)
+        return w, state.b, alpha
 
     def _alpha(self, state: NewtonState) -> np.ndarray:
         alpha = state.alpha.copy()
@@ -287,7 +294,7 @@ class Newton(Solver):
         z = problem.scores(state.w) + state.b
         (alpha, h), smoothed = _two_like(problem, z), (state.centre, state.gamma)
         value, _ = _respond(problem, z, z, 0.0, alpha, h, *smoothed)
-        state.value = value + problem.penalty_terms(state.w, state.w)[0]
+        state.value = value + self._penalty(problem, state)
         state.at, state.alpha, state.part = np.append(state.w, state.b), alpha, None
         movable = problem.xp.ones(n, np.bool_)
         if math.isfinite(radius):
@@ -340,6 +347,10 @@ class Newton(Solver):
             value += state.far_value + t * (far_line + way.kink) + problem.lam * way.l1_before
             value += 0.5 * problem.strength * (ww + 2.0 * t * wp + t * t * pp)
             slope += far_line + way.kink + problem.strength * (wp + t * pp)
+            if len(state.mu):
+                moved, l1 = state.w + t * way.p, problem.lam * problem.l1_ratio
+                value += l1 * soft_l1.value(moved, state.mu)
+                slope += l1 * float(soft_l1.slope(moved, state.mu) @ way.p)
             return value, slope
 
         t, state.value = search(look, state.value, way.slope, way.longest)
@@ -356,6 +367,8 @@ class Newton(Solver):
             state.near_u = part.dual_sum(alpha)
         state.near_alpha, state.near_h = alpha, h
         state.steps += 1
+        if len(state.mu):
+            self._cool(problem, state, -way.slope)
         state.residual = problem.penalty_terms(state.w, state.far_u + state.near_u)[1]
         state.excess, state.polished = 0.0, _EMPTY
         if state.gamma:
@@ -364,6 +377,19 @@ class Newton(Solver):
         elif is_worth_polishing(problem, state, way.slope):
             self._polish(problem, state)
         return math.ceil((products + 2) * len(state.near) / problem.shape[0])
+
+    def _penalty(self, problem: Problem, state: NewtonState) -> float:
+        """Return the penalty, with its kinks rounded if they are."""
+        if not len(state.mu):
+            return problem.penalty_terms(state.w, state.w)[0]
+        l1 = problem.lam * problem.l1_ratio * soft_l1.value(state.w, state.mu)
+        return 0.5 * problem.strength * float(state.w @ state.w) + l1
+
+    def _cool(self, problem: Problem, state: NewtonState, gain: float) -> None:
+        """Round the L1 penalty less, if that is what is left to gain."""
+        before, l1 = self._penalty(problem, state), problem.lam * problem.l1_ratio
+        state.mu = soft_l1.cooler(state.w, state.mu, l1, gain, state.first_mu)
+        state.value += self._penalty(problem, state) - before
 
     def _polish(self, problem: Problem, state: NewtonState) -> None:
         """Replace the dual point of a smooth loss by one whose sum belongs to w."""
@@ -384,29 +410,17 @@ class Newton(Solver):
     def _find_way(
         self, problem: Problem, part: Problem, state: NewtonState, gradient: np.ndarray
     ) -> tuple[Way, int]:
-        """Return where to go, with the L1 penalty within one orthant, and the products it took."""
-        d = problem.shape[1]
-        if isinstance(problem.penalty, L2):
-            hessian = Hessian(part, state.near_h)
-            direction, products, state.factor = hessian.solve(-gradient, state.rng, state.factor)
-            return straight_way(direction, gradient, d), products
-        if d > problem.shape[0]:
+        """Return where to go, and the products it took to find out."""
+        d, ridge = problem.shape[1], None
+        if len(state.mu):
+            l1 = problem.lam * problem.l1_ratio
+            gradient[:d] += l1 * soft_l1.slope(state.w, state.mu)
+            ridge = problem.strength + l1 * soft_l1.curvature(state.w, state.mu)
+        elif problem.l1_ratio:
             return descent_way(problem, part, state.near_h, state.w, gradient)
-        signs = orthant(state.w, gradient[:d], problem.lam * problem.l1_ratio, DIRECT)
-        free = np.flatnonzero(signs)
-        slope = gradient.copy()
-        slope[:d] += problem.lam * problem.l1_ratio * signs
-        wanted = np.append(free, np.arange(d, len(gradient)))
-        direction, products = np.zeros_like(gradient), 0
-        if len(free):
-            few = part if len(free) == d else part.with_columns(free)
-            hessian = Hessian(few, state.near_h)
-            direction[wanted], products, state.factor = hessian.solve(
-                -slope[wanted], state.rng, state.factor
-            )
-        elif problem.fit_intercept:
-            direction[d] = -gradient[d] / max(float(state.near_h.sum()), 1e-300)
-        return orthant_way(problem, state.w, direction, gradient, signs), products
+        hessian = Hessian(part, state.near_h, ridge=ridge)
+        direction, products, state.factor = hessian.solve(-gradient, state.rng, state.factor)
+        return straight_way(direction, gradient, d), products
 
     def _compile(self, problem: Problem, gamma: float) -> None:
         few = problem.take(np.arange(min(2, problem.shape[0])))

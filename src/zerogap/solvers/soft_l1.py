@@ -1,0 +1,62 @@
+"""The L1 penalty with its kink rounded, as on the central path of an interior point method.
+
+|v| is the sum of two slacks, v = p - q, with p (1 - c) = q (1 + c) = mu for a sub-gradient c:
+
+    c(v) = v / (s + mu),   s = sqrt(v^2 + mu^2),   mu -> 0
+
+which is the slope of a smooth convex function.  Each weight has its own mu, in its own unit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_COOLER = 0.1  # from one mu to the next
+_LEAST = 1e-14  # of the first mu
+_WORTH = 0.3  # part of what rounding the kink costs that a step may still gain before mu falls
+
+
+def first_mu(problem: Any) -> np.ndarray:
+    """Return a mu for each weight that is about as large as the weight could be."""
+    of_features = np.sqrt(problem.rows.square_sums(problem.share))
+    unit = 1.0 / np.where(of_features > 0.0, of_features, 1.0)
+    scale = 1.0
+    if problem.loss.task == "regression":
+        centre = problem.constant()
+        scale = float(problem.share @ np.abs(problem.y - centre)) or 1.0
+    return np.broadcast_to(scale * unit, problem.weight_shape).copy()
+
+
+def value(v: np.ndarray, mu: np.ndarray) -> float:
+    """Return the rounded |v|, summed."""
+    s = np.hypot(v, mu)
+    return float((s - mu - mu * np.log(0.5 * (s / mu + 1.0))).sum())
+
+
+def slope(v: np.ndarray, mu: np.ndarray) -> np.ndarray:
+    """Return its derivative, between -1 and 1."""
+    return v / (np.hypot(v, mu) + mu)
+
+
+def curvature(v: np.ndarray, mu: np.ndarray) -> np.ndarray:
+    """Return its second derivative."""
+    s = np.hypot(v, mu)
+    return mu / (s * (s + mu))
+
+
+def cooler(v: np.ndarray, mu: np.ndarray, l1: float, gain: float, first: np.ndarray) -> np.ndarray:
+    """Return the next mu: smaller if what a step gains is less than what rounding costs."""
+    cost = l1 * float((np.abs(v) - slope(v, mu) * v).sum())
+    if gain > _WORTH * cost:
+        return mu
+    return np.maximum(_COOLER * mu, _LEAST * first)
+
+
+def sparsest(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray) -> np.ndarray:
+    """Return w without weights that the dual point holds at zero, if that proves no larger gap."""
+    alpha = problem.feasible(alpha)
+    bare = np.where(problem.to_weights(problem.dual_sum(alpha)) == 0.0, 0.0, w)
+    gaps = [problem._primal_and_gap(x, b, problem.scores(x), alpha)[1] for x in (bare, w)]
+    return bare if gaps[0] <= gaps[1] else w
