@@ -116,17 +116,40 @@ def refuse_targets(y: Any) -> None:
         raise ValueError(f"Input y contains {kind} at position {i}: drop the row")
 
 
-def warn_if_short(certificate: Certificate, tol: float) -> None:
-    """Warn if a run ended short of its gap: say how far it is from the optimum, and what to do."""
-    if certificate.stop_reason not in ("max_epochs", "max_seconds", "diverged"):
+def describe_sizes(rows: Any, names: Any = None) -> str:
+    """Say which columns have the largest and the smallest values, and by how much they differ."""
+    sizes = np.sqrt(rows.square_sums(np.full(rows.shape[0], 1.0 / rows.shape[0])))
+    present = np.flatnonzero(sizes)
+    if not len(present):
+        return "all columns of X are zero"
+    large, small = present[sizes[present].argmax()], present[sizes[present].argmin()]
+
+    def name(j: int) -> str:
+        return f"column {j}" if names is None else f"column {j} ({names[j]})"
+
+    return (
+        f"{name(int(large))} has values of about {sizes[large]:.0e}, {name(int(small))} of about "
+        f"{sizes[small]:.0e}: double precision does not resolve both in one model at this lam"
+    )
+
+
+def warn_if_short(certificate: Certificate, tol: float, sizes: str = "") -> None:
+    """Warn if a run ended short of its gap: say how far it is from the optimum, and what to do.
+
+    `sizes` is what `describe_sizes` says of the data.
+    """
+    if certificate.stop_reason not in ("max_epochs", "max_seconds", "diverged", "stalled"):
         return
     parts = certificate.parts or (certificate,)
     worst = max(parts, key=lambda part: part.relative_gap)
     which = f" of class number {parts.index(worst)}" if certificate.parts else ""
+    what = "raise max_epochs or lam"
+    if certificate.stop_reason == "stalled":
+        what = "raise lam or tol"
     message = (
         f"stopped ({certificate.stop_reason}) at a relative duality gap{which} of "
         f"{worst.relative_gap:.1e}, asked for {tol:.0e}: the objective {worst.primal:.6g} is at "
-        f"most {worst.gap:.2g} above its optimum.  If that is not enough, raise max_epochs or lam, "
-        f"or standardise the columns of X"
+        f"most {worst.gap:.2g} above its optimum{'; ' if sizes else ''}{sizes}.  If that is not "
+        f"enough, {what}, or standardise the columns of X"
     )
     warnings.warn(message, ConvergenceWarning, stacklevel=4)

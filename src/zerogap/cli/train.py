@@ -302,7 +302,5 @@ def _shortfall(certificate: Any, tol: float, out: Path | None, advice: str) -> s
     if certificate.stop_reason == "interrupted":
         where = f"is in {out}" if out else "is not saved: give --out"
         return f"interrupted at {gap}; the best certified model so far {where}"
-    return (
-        f"stopped ({certificate.stop_reason}) at {gap}: "
-        f"raise --max-epochs, --max-seconds or --lam{advice}"
-    )
+    budget = "--tol" if certificate.stop_reason == "stalled" else "--max-epochs, --max-seconds"
+    return f"stopped ({certificate.stop_reason}) at {gap}: raise {budget} or --lam{advice}"

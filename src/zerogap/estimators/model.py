@@ -36,6 +36,7 @@ from zerogap.streamed import Column, StreamedProblem, check_task, load, worth_lo
 from zerogap.validation import (
     check_number,
     class_factors,
+    describe_sizes,
     refuse_targets,
     refuse_type,
     warn_if_short,
@@ -50,6 +51,7 @@ class LinearModel(BaseEstimator):
     _task: str
     _data: Any = None  # of the fit, if they are kept
     _failure: Exception | None = None  # of a GPU, in the fit
+    _sizes = ""  # of columns, in words, if no method made progress
     _moved = False  # whether the fit's rows were on a GPU
     _rows_left = False  # whether rows have left the dual variables to start from
 
@@ -70,7 +72,11 @@ class LinearModel(BaseEstimator):
         ]
         until = None if validation is None else self._until(len(problems), validation)
         jobs = effective_n_jobs(self.n_jobs) if self.device == "cpu" else 1
-        return self._run(problems, as_solver(self.solver), jobs, until)
+        results = self._run(problems, as_solver(self.solver), jobs, until)
+        self._sizes = ""
+        if any(result.stop_reason == "stalled" for result in results):
+            self._sizes = describe_sizes(X, getattr(self, "feature_names_in_", None))
+        return results
 
     def _solve_streamed(self, store: Store) -> list[Result]:
         """Solve the problems of a store, one after the other."""
@@ -271,7 +277,7 @@ class LinearModel(BaseEstimator):
         self.certificate_ = Certificate.combine([result.certificate for result in results])
         self.history_ = results[0].history if single else [r.history for r in results]
         self.n_iter_ = max(1, int(np.ceil(self.certificate_.epochs)))
-        warn_if_short(self.certificate_, self.tol)
+        warn_if_short(self.certificate_, self.tol, self._sizes)
 
     def _finish(self) -> Self:
         if self._failure is not None:

@@ -53,7 +53,7 @@ def descent_way(
     slope = float(gradient[:d] @ p + gradient[d:] @ p_b) + kink
     before = problem.l1_ratio * float(np.abs(w).sum())
     way = Way(p, p_b, slope, 1.0, kink, before, end)
-    return way, int(2 * passes * columns.size / part.rows.stored) + 2
+    return way, int(2 * passes * columns.size / max(1, part.rows.stored)) + 2
 
 
 def _working_set(w: np.ndarray, gradient: np.ndarray, l1: float) -> np.ndarray:

@@ -28,6 +28,8 @@ _BALANCE = 0.5  # the sub-problem's part of the gap at which its centre moves
 _PART = 8  # one row in so many shows where to start
 _ROWS_PER_FEATURE = 10  # in that part, at least
 _FEW, _MANY = 5, 50  # steps with it at most, without and with kinks: at a large C it leads astray
+SMALL = 100_000  # stored values up to which all rows are as quickly read as some of them
+FEW_FEATURES = 300  # with an L1 penalty: more than rows, and coordinate descent is faster
 _NEARLY_KINKED = 30.0  # widths of a smooth loss' bend that its rows are apart: it is a kink then
 _EMPTY = np.empty(0)
 
@@ -210,7 +212,7 @@ class Newton(Solver):
             state.started = True
         state.alpha = state.centre.copy()
         state.near, state.near_alpha = problem.xp.zeros(0, np.int64), zeros(0)
-        if problem.l1_ratio and d <= n:
+        if problem.l1_ratio and d <= max(n, FEW_FEATURES):
             state.mu = state.first_mu = soft_l1.first_mu(problem)
         return state
 
@@ -281,7 +283,7 @@ class Newton(Solver):
         return float(np.linalg.norm(np.append(state.w, state.b) - state.at))
 
     def _move_centre(self, problem: Problem, state: NewtonState) -> None:
-        state.centre = self._alpha(state)
+        state.centre = state.polished.copy() if len(state.polished) else self._alpha(state)
         if state.steps <= 8:
             state.gamma = max(0.3 * state.gamma, state.least)
         elif state.steps > 20:
@@ -301,7 +303,7 @@ class Newton(Solver):
             reach = radius * np.sqrt(problem.sqnorms + problem.fit_intercept)
             data = (problem.loss, problem.y, z, *smoothed, reach, movable)
             problem.over_rows(_mark_movable, *data)
-        if math.isinf(radius) or movable.sum() > 0.5 * n:
+        if math.isinf(radius) or movable.sum() > 0.5 * n or problem.rows.stored <= SMALL:
             state.radius, state.near, state.part = math.inf, problem.xp.arange(n), problem
             state.near_z, state.near_alpha, state.near_h = z, alpha.copy(), h
             state.far_u, state.far_mean, state.far_value = np.zeros_like(state.w), 0.0, 0.0
@@ -374,7 +376,7 @@ class Newton(Solver):
         if state.gamma:
             data = (part.loss, part.y, part.share, alpha, state.near_z)
             state.excess = part.over_rows(_excess, *data)
-        elif is_worth_polishing(problem, state, way.slope):
+        if part is problem and is_worth_polishing(problem, state, way.slope):
             self._polish(problem, state)
         return math.ceil((products + 2) * len(state.near) / problem.shape[0])
 

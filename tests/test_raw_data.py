@@ -1,0 +1,194 @@
+"""Raw data as users have it: units, offsets and shapes on which the default once failed.
+
+The names r1 to r8 are those of the findings that each test keeps from coming back.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
+
+import zerogap as zg
+from problems import make_data
+from zerogap.centring import centred
+from zerogap.solvers.rotation import rotated
+
+MARGINS = ("hinge", "smooth-hinge", "squared-hinge", "logistic")
+RESIDUALS = ("squared", "absolute", "epsilon-insensitive", "huber", "quantile")
+
+
+def load(name):
+    try:
+        return zg.datasets.load(name)
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+
+
+def estimator(loss, **options):
+    kind = zg.LinearRegressor if loss in RESIDUALS else zg.LinearClassifier
+    return kind(loss, random_state=0, **options)
+
+
+def proved(model):
+    certificate = model.certificate_
+    assert certificate.stop_reason == "converged", str(certificate)
+    assert certificate.relative_gap <= model.tol
+    return certificate
+
+
+def test_r1_raw_adult_is_proved_in_a_few_steps():
+    adult = load("adult")
+    clf = zg.LinearClassifier("logistic", random_state=0).fit(adult.X, adult.y)
+    assert proved(clf).epochs <= 20
+    assert clf.score(adult.X_test, adult.y_test) > 0.85
+
+
+@pytest.mark.parametrize("loss", [*MARGINS, *RESIDUALS])
+@pytest.mark.parametrize("scale", [1e-9, 1e5, 1e6, 1e9])
+def test_r2_r3_a_unit_of_measurement_changes_the_penalty_only(loss, scale):
+    X, y = make_data(loss, n=400, d=5)
+    X[:, 0] *= scale
+    certificate = proved(estimator(loss, tol=1e-6).fit(X, y))
+    assert certificate.epochs <= 100
+
+
+@pytest.mark.parametrize("loss", ["softmax", "multiclass-hinge"])
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
+def test_r4_many_classes_on_raw_tables(loss, l1_ratio):
+    wine = load_wine()
+    clf = zg.LinearClassifier(loss, l1_ratio=l1_ratio, tol=1e-6, random_state=0)
+    assert proved(clf.fit(wine.data, wine.target)).epochs <= 100
+    assert clf.score(wine.data, wine.target) > 0.95
+
+
+def test_r4_softmax_survives_huge_values_and_nine_classes():
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(3.0, 4.0, (90, 25)).clip(max=8e6)
+    y = np.arange(90) % 9
+    problem = zg.Problem(X, y, "softmax", fit_intercept=True)
+    assert zg.solve(problem, zg.Newton(), tol=1e-3, random_state=0).stop_reason == "converged"
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "l1_ratio"), [(100, 500, 0.95), (50, 2000, 0.99), (300, 8, 0.9)]
+)
+def test_r5_elastic_nets_have_a_second_method(n, d, l1_ratio):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    y = X[:, :5] @ rng.standard_normal(5) + rng.standard_normal(n)
+    lam = 1.0 / n
+    model = zg.LinearRegressor("squared", lam=lam, l1_ratio=l1_ratio, tol=1e-6, random_state=0)
+    certificate = proved(model.fit(X, y))
+    peer = ElasticNet(alpha=lam, l1_ratio=l1_ratio, tol=1e-10, max_iter=100_000).fit(X, y)
+    problem = zg.Problem(X, y, "squared", lam, fit_intercept=True, l1_ratio=l1_ratio)
+    theirs = problem.primal(peer.coef_, peer.intercept_)
+    assert certificate.dual <= theirs * (1 + 1e-9)
+    assert certificate.primal <= theirs * (1 + 1e-6)
+    assert np.count_nonzero(model.coef_) < d or d < n
+
+
+def test_r5_paths_of_elastic_nets_have_no_holes():
+    X, y = make_data("squared", n=300, d=8)
+    path = zg.path(X, y, lam_min=1e-3, lam_max=1.0, loss="squared", l1_ratio=0.9, random_state=0)
+    assert path.at(0.0123).certificate.relative_gap <= 1e-3
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e9, 1.7e9, 1e12])
+@pytest.mark.parametrize("loss", [*MARGINS, *RESIDUALS, "softmax"])
+def test_r6_offsets_of_columns_and_targets_cost_nothing(loss, offset):
+    X, y = make_data("hinge" if loss == "softmax" else loss, n=200, d=4)
+    far = y + 1e9 if loss in RESIDUALS else y
+    near, moved = (estimator(loss, tol=1e-6).fit(X + shift, far) for shift in (0.0, offset))
+    assert proved(moved).epochs <= 1.5 * proved(near).epochs + 10
+    digits = 1e-15 * offset  # of each value, that the offset has taken away
+    assert moved.certificate_.primal == pytest.approx(near.certificate_.primal, rel=3e-6 + digits)
+
+
+def test_r6_ridge_with_offsets_predicts_as_scikit_learn_s():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 5)) + 1e6
+    y = X @ rng.standard_normal(5) + 0.1 * rng.standard_normal(300) + 1e9
+    ours, theirs = zg.LinearRegressor(lam=1.0 / 300).fit(X, y), Ridge(alpha=1.0).fit(X, y)
+    assert ours.score(X, y) == pytest.approx(theirs.score(X, y), abs=1e-4)
+
+
+def test_r7_certify_bounds_the_distance_on_raw_data():
+    adult = load("adult")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LogisticRegression(max_iter=20).fit(adult.X, adult.y)
+    audit = zg.certify(model, adult.X, adult.y)
+    assert audit.gap <= 1.1 * audit.at_least
+    assert audit.epochs <= 30
+
+
+def test_r8_raw_pixels_at_a_large_C():
+    skin = load("skin")
+    some = slice(None, None, 20)
+    X, y = skin.X[some], skin.y[some]
+    for loss in MARGINS:
+        clf = zg.LinearClassifier(loss, lam=1.0 / (100 * len(y)), random_state=0).fit(X, y)
+        assert proved(clf).epochs <= 100
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_centring_changes_nothing_but_the_intercept(form):
+    rng = np.random.default_rng(0)
+    X = np.column_stack(
+        [1e6 + rng.standard_normal(50), rng.standard_normal(50), rng.random(50) < 0.1]
+    )
+    X[3, 0] = 0.0  # a zero in a column that is far from it
+    y = np.where(np.arange(50) % 2, 1.0, -1.0)
+    problem = zg.Problem(form(X), y, "logistic", 0.1, fit_intercept=True)
+    shifted = centred(problem)
+    w, b = rng.standard_normal(3), 0.7
+    inner = shifted.problem
+    assert abs(inner.rows.transposed_times(problem.share)[0]) < 1e5
+    np.testing.assert_array_equal(shifted.origin[1:], 0.0)
+    assert inner.primal(w, shifted.inward(w, b)) == pytest.approx(problem.primal(w, b), rel=1e-9)
+    assert shifted.outward(w, shifted.inward(w, b)) == pytest.approx(b, abs=1e-9)
+
+
+def test_rotation_keeps_inner_products_and_makes_columns_orthogonal():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 6)) * [1e-6, 1.0, 1e3, 1e9, 1.0, 1.0]
+    X[:, 4], X[:, 5] = X[:, 3] * (1 + 1e-9 * rng.standard_normal(60)), 1e3 * X[:, 2]
+    y = np.where(np.arange(60) % 2, 1.0, -1.0)
+    problem = zg.Problem(X, y, "hinge", 0.1)
+    turned, outward = rotated(problem)
+    A = turned.rows.X
+    np.testing.assert_allclose(A @ A.T, X @ X.T, rtol=1e-12, atol=1e-9 * np.abs(X @ X.T).max())
+    norms = np.linalg.norm(A, axis=0)
+    kept = norms > 0
+    assert kept.sum() == 5, "an exact copy in another unit is no column of its own"
+    correlations = (A[:, kept] / norms[kept]).T @ (A[:, kept] / norms[kept])
+    assert np.abs(correlations - np.eye(5)).max() < 1e-6
+    w = rng.standard_normal(6) / np.where(kept, norms, 1.0)
+    np.testing.assert_allclose(X @ outward(w), A @ w, atol=1e-5)
+
+
+def test_the_answer_is_never_worse_than_the_best_constant_model():
+    cancer = load_breast_cancer()
+    y = np.where(cancer.target == 1, 1.0, -1.0)
+    for loss in MARGINS:
+        problem = zg.Problem(1e6 * cancer.data, y, loss, lam=1e-9, fit_intercept=True)
+        constant = problem.primal(np.zeros(30), problem.constant())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run = zg.solve(problem, zg.Auto(), tol=1e-9, max_epochs=1, random_state=0)
+        assert run.certificate.primal <= constant
+
+
+def test_a_run_without_progress_says_which_columns_are_why():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3)) * [1e-9, 1e14, 1.0]
+    X = np.column_stack([X, X[:, 1] * (1 + 1e-12 * rng.standard_normal(60))])
+    y = np.where(rng.random(60) < 0.5, 1, -1)
+    clf = zg.LinearClassifier("logistic", lam=1e-8, tol=1e-12, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"column \d has values of about 1e\+14, column 0"):
+        clf.fit(X, y)
+    assert clf.certificate_.stop_reason == "stalled"
