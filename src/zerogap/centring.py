@@ -25,7 +25,10 @@ class Centred(NamedTuple):
 
     def inward(self, w: Any, b: Any) -> Any:
         """Return the intercept that belongs to (w, b) on the shifted data."""
-        return b + self.origin @ w.T - self.target if self else b
+        if not self:
+            return b
+        host = self.problem.host
+        return self.problem.place(host(b) + self.origin @ host(w).T - self.target)
 
     def outward(self, w: Any, b: Any) -> Any:
         """Return the intercept on the data as given of a model (w, b) of the shifted data."""

@@ -109,7 +109,7 @@ def test_solver_is_chosen_and_named(monkeypatch):
     many = f"SDCA of 1 rows at a time {chosen}: there are many features"
     assert story(wide("logistic")) == many
     net = make("logistic", "dense", np.float64, False, False, 0.3)
-    assert story(net).endswith("it is the one for elastic nets")
+    assert story(net).endswith("there are few features")
     monkeypatch.setattr(device_auto, "_LARGE", 30)
     assert story(wide("logistic")) == f"Newton() {chosen}: the data are large"
 

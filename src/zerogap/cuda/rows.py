@@ -13,7 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.cuda.device import arrays, check_memory, free_memory, is_on_device, sparse_arrays
+from zerogap.cuda.device import (
+    arrays,
+    check_memory,
+    free_memory,
+    is_on_device,
+    sparse_arrays,
+    to_host,
+)
 from zerogap.cuda.kernels import (
     THREADS,
     WIDTH,
@@ -23,7 +30,7 @@ from zerogap.cuda.kernels import (
     threads_across,
     view,
 )
-from zerogap.rows import CSRRows, DenseRows, as_rows
+from zerogap.rows import SAMPLED_ROWS, CSRRows, DenseRows, as_rows, find_shift
 
 _PIECE = 2048  # values of a row that WIDTH threads add up; longer rows are cut
 _CHUNK = 1 << 26  # values converted to double precision at a time
@@ -118,6 +125,11 @@ class DeviceRows:
         """|x_i|^2 for all rows, in float64."""
         return self._dots(arrays().zeros(0), True)
 
+    @functools.cached_property
+    def centred(self) -> tuple[Any, np.ndarray]:
+        """These rows minus an origin, and that origin; themselves and none if they stay."""
+        return self, np.empty(0)
+
     def times(self, w: Any) -> Any:
         """Return X w."""
         return self._dots(w, False)
@@ -153,6 +165,16 @@ class DeviceDenseRows(DeviceRows):
     """Rows of a C-contiguous matrix."""
 
     X: Any
+
+    @functools.cached_property
+    def centred(self) -> tuple[Any, np.ndarray]:
+        n = self.shape[0]
+        some = np.unique(np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).astype(np.intp))
+        origin = find_shift(to_host(self.X[arrays().asarray(some)]))
+        if not origin.any():
+            return self, origin[:0]
+        shifted = self.X.astype(np.float64) - arrays().asarray(origin)
+        return DeviceDenseRows(arrays().ascontiguousarray(shifted)), origin
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -28,7 +28,7 @@ NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a 
 MOST_EPOCHS_LEFT = 300  # of SDCA, however cheap they are: budgets count epochs
 _APART = 3  # epochs that tell a rate: gaps swing
 _RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
-IDLE_STEPS = 25  # of a second-order method, without half the gap or 1 % of the objective gained
+IDLE_STEPS = 40  # of a second-order method, without half the gap or 1 % of the objective gained
 # Mean of |x|^2 / (lam n) from which coordinate ascent is hopeless: on raw tables it takes
 # thousands of epochs from 1e3 on, and the scaled data sets of the race are below 1e3 at C = 1.
 HOPELESS_CONDITION = 1e4

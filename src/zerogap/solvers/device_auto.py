@@ -90,12 +90,12 @@ class DeviceAuto(Solver):
         n, d = problem.shape
         if problem.loss.task == "multiclass":
             return MulticlassNewton(), "there are many classes"
-        if not isinstance(problem.penalty, L2):
+        if not isinstance(problem.penalty, L2) and d > min(n, DIRECT):
             return DeviceSDCA(self.deterministic), "it is the one for elastic nets"
         if type(problem.loss).stiffness is Loss.stiffness:
             return DeviceSDCA(self.deterministic), "nothing is known of the loss' curvature"
         if d <= min(n, DIRECT):
-            straight = count_segments(problem.loss) > 0
+            straight = count_segments(problem.loss) > 0 and isinstance(problem.penalty, L2)
             return InteriorPoint() if straight else Newton(), "there are few features"
         if problem.rows.stored >= _LARGE:
             return Newton(), "the data are large"

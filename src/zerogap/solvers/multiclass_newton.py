@@ -322,9 +322,12 @@ class MulticlassNewton(Solver):
             problem.over_rows(bend, ones, state.p, dz)
             return dz
 
-        w = np.ascontiguousarray(state.w[:, :d])
+        wanted = w = np.ascontiguousarray(state.w[:, :d])
+        if len(state.soft):
+            r = problem.l1_ratio
+            wanted = (1.0 - r) * w + r * soft_l1.slope(w, state.soft)
         state.polished, state.residual = polished(
-            problem, w, problem.duals_of(state.p), solve, respond
+            problem, w, problem.duals_of(state.p), solve, respond, wanted
         )
         state.excess = problem.row_terms(state.z, 0.0, state.polished)[1]
 

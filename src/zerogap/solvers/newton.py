@@ -28,7 +28,8 @@ _BALANCE = 0.5  # the sub-problem's part of the gap at which its centre moves
 _PART = 8  # one row in so many shows where to start
 _ROWS_PER_FEATURE = 10  # in that part, at least
 _FEW, _MANY = 5, 50  # steps with it at most, without and with kinks: at a large C it leads astray
-SMALL = 100_000  # stored values up to which all rows are as quickly read as some of them
+SMALL = 10_000  # stored values up to which all rows are as quickly read as some of them
+SOLVED = 1e-3  # part of a sub-problem's gap that a step may still gain: what is left is rounding
 FEW_FEATURES = 300  # with an L1 penalty: more than rows, and coordinate descent is faster
 _NEARLY_KINKED = 30.0  # widths of a smooth loss' bend that its rows are apart: it is a kink then
 _EMPTY = np.empty(0)
@@ -376,7 +377,8 @@ class Newton(Solver):
         if state.gamma:
             data = (part.loss, part.y, part.share, alpha, state.near_z)
             state.excess = part.over_rows(_excess, *data)
-        if part is problem and is_worth_polishing(problem, state, way.slope):
+        done = not state.gamma or -way.slope <= SOLVED * state.residual
+        if done and part is problem and is_worth_polishing(problem, state, way.slope):
             self._polish(problem, state)
         return math.ceil((products + 2) * len(state.near) / problem.shape[0])
 
@@ -402,8 +404,12 @@ class Newton(Solver):
             found = inverse(np.append(of_weights, of_intercept))
             return found[:d], found[d:].sum()
 
+        wanted = state.w
+        if len(state.mu):
+            r = problem.l1_ratio
+            wanted = (1.0 - r) * state.w + r * soft_l1.slope(state.w, state.mu)
         answer = polished(
-            problem, state.w, state.near_alpha, solve, lambda dz: state.near_h * dz / share
+            problem, state.w, state.near_alpha, solve, lambda dz: state.near_h * dz / share, wanted
         )
         state.polished, state.residual = answer
         data = (problem.loss, problem.y, problem.share, state.polished, state.near_z)

@@ -40,6 +40,7 @@ def polished(
     alpha: np.ndarray,
     solve: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
     respond: Callable[[np.ndarray], np.ndarray],
+    wanted: np.ndarray,
 ) -> tuple[np.ndarray, float]:
     """Return dual variables near alpha whose sum belongs to w, and the penalty's part of the gap.
 
@@ -51,6 +52,8 @@ def polished(
         Solves with the Hessian, for weights and intercepts.
     respond : callable
         How far dual variables fall if scores rise by so much.
+    wanted : ndarray
+        The dual sum that belongs to w: a sub-gradient of the penalty, over lam.
     """
     best, least, slack = alpha, math.inf, math.inf
     for _ in range(_ROUNDS + 1):
@@ -62,7 +65,7 @@ def polished(
         if not cost < 0.5 * least:
             break
         least = cost
-        lack = problem.lam * (u - _wanted(problem, w, u))
+        lack = problem.lam * (u - wanted)
         p, p_b = solve(lack, problem.share @ alpha if problem.fit_intercept else np.zeros(0))
         dz = problem.scores(p)
         alpha = alpha - respond(dz + p_b if problem.fit_intercept else dz)
@@ -76,12 +79,3 @@ def _imbalance(problem: Any, alpha: np.ndarray) -> float:
     total = float((problem.share @ np.abs(alpha)).sum())
     rest = float(np.abs(problem.share @ alpha).max())
     return (rest / (ROUNDING_OF_SUMS * total)) ** 2 if total > 0.0 else 0.0
-
-
-def _wanted(problem: Any, w: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Return the dual sum that w belongs to; of those for a weight at zero, the nearest."""
-    r = problem.l1_ratio
-    if not r:
-        return w
-    held = np.clip(u, -r, r)
-    return np.where(w != 0.0, (1.0 - r) * w + r * np.sign(w), held)
