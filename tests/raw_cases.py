@@ -17,7 +17,7 @@ from zerogap.multiclass_losses import MULTICLASS_LOSSES
 ALL_LOSSES = [*LOSSES, *MULTICLASS_LOSSES]
 OTHER_TARGET = 0.2  # of the fits for classes: one against the rest, or a joint loss on two classes
 ELASTIC_NET = 0.2  # of all fits
-BEYOND = 1e15  # absolute values from here on may be refused
+BEYOND = 1e15  # range of a table from which on it may be refused, or stop early and say why
 CERTIFIED, UNCERTIFIED, REFUSED, FAILED = "certified", "uncertified", "refused", "failed"
 
 
@@ -49,11 +49,13 @@ class Case:
 
     @property
     def in_range(self):
-        """Whether every value is small enough that refusing the table is an error."""
-        X = self.table.X
-        values = X.data if sparse.issparse(X) else X
-        largest = max(np.abs(values).max(initial=0), np.abs(self.table.y).max(initial=0))
-        return bool(largest < BEYOND)
+        """Whether the table spans less than 1e15, from the largest value to the least spread."""
+        X = self.table.X.toarray() if sparse.issparse(self.table.X) else self.table.X
+        X = np.asarray(X, np.float64)
+        largest = max(np.abs(X).max(initial=0), np.abs(self.table.y).max(initial=0))
+        spread = (X - X[:1]).std(axis=0)
+        least = spread[spread > 1e-12 * np.abs(X).max(axis=0)].min(initial=1.0)
+        return bool(largest < BEYOND and largest < BEYOND * least)
 
     def estimator(self, **options):
         kind = zg.LinearRegressor if self.is_regression else zg.LinearClassifier
@@ -128,6 +130,8 @@ def fit_case(case, **options):
         seconds = time.perf_counter() - start
     proof = model.certificate_
     verdict = CERTIFIED if proof.stop_reason == "converged" else UNCERTIFIED
+    if proof.stop_reason == "stalled" and not case.in_range:
+        verdict = REFUSED
     return Outcome(verdict, proof.relative_gap, proof.stop_reason, seconds, proof.primal, model)
 
 

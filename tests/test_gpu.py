@@ -173,7 +173,8 @@ def test_too_many_rows_at_a_time_step_back(intercept, monkeypatch):
     options = {"tol": 1e-2, "max_epochs": 5000, "random_state": 0}
     run = zg.solve(problem, zg.SDCA(), device="cuda", **options)
     assert run.stop_reason == "converged"
-    assert "slowed down" in run.certificate.solver
+    # with an intercept the rows are centred, and no longer alike
+    assert intercept or "slowed down" in run.certificate.solver
     best = zg.solve(problem, zg.SDCA(), **options).certificate
     assert best.dual <= run.certificate.primal <= best.primal + run.certificate.gap
 

@@ -132,7 +132,7 @@ class InteriorPoint(Solver):
     def answer(self, problem: Any, state: InteriorPointState) -> Answer:
         d, near = problem.shape[1], math.isfinite(state.best)
         best, alpha = (state.best_w, state.best_alpha) if near else (state.w, state.rows.alpha)
-        w, alpha = np.ascontiguousarray(best[..., :d]).copy(), alpha.copy()
+        w, alpha = problem.xp.ascontiguousarray(best[..., :d]).copy(), alpha.copy()
         b: Any = best[..., d].copy() if problem.fit_intercept else 0.0 * best[..., 0]
         b = b if np.ndim(b) else float(b)
         if problem.l1_ratio:

@@ -56,7 +56,7 @@ class System:
 
     def objective(self) -> float:
         """Return P."""
-        w = np.ascontiguousarray(self.w[..., : self.d])
+        w = self.problem.xp.ascontiguousarray(self.w[..., : self.d])
         return self.problem.value_at(self.z, w)
 
     def turn(self, goal: float, exact: bool = False) -> tuple[np.ndarray, float]:
@@ -134,8 +134,10 @@ class System:
 
     def gap(self) -> float:
         """Return the gap that the point proves."""
-        problem, w = self.problem, np.ascontiguousarray(self.w[..., : self.d])
+        problem = self.problem
+        w = problem.xp.ascontiguousarray(self.w[..., : self.d])
         b = self.w[..., self.d] if problem.fit_intercept else 0.0
+        b = b if np.ndim(b) else float(b)
         alpha = problem.feasible(self.rows.alpha)
         return problem._primal_and_gap(w, b, problem.scores(w), alpha)[1]
 

@@ -206,7 +206,7 @@ class MulticlassHessian:
         for k in range(C):
             for m in range(C):
                 matrix[k, places, m, places] += of_shift[k] * of_shift[m]
-        inverse, accurate = _equilibrated_inverse(flat, damping)
+        inverse, accurate = _equilibrated_inverse(xp, flat, damping)
         return (lambda v: (scale * inverse(scale * v.ravel())).reshape(v.shape)), accurate
 
     def _whole_matrix(self) -> np.ndarray:
@@ -311,13 +311,13 @@ class MulticlassHessian:
 
 
 def _equilibrated_inverse(
-    matrix: Any, damping: float = 0.0
+    xp: Any, matrix: Any, damping: float = 0.0
 ) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
     """Return the function that solves with a matrix whose diagonal is about one.
 
     And whether it is accurate: not so if pivots are small, or need a ridge to be positive.
     """
-    places = np.arange(len(matrix))
+    places = xp.arange(len(matrix))
     diagonal = matrix[places, places].copy()
     for ridge in _RIDGES:
         matrix[places, places] = diagonal + max(ridge, damping)

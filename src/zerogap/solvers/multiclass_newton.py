@@ -246,7 +246,7 @@ class MulticlassNewton(Solver):
 
     def _penalty(self, problem: Any, state: MulticlassNewtonState) -> float:
         """Return the penalty, with its kinks rounded if they are."""
-        w = np.ascontiguousarray(state.w[:, : problem.shape[1]])
+        w = problem.xp.ascontiguousarray(state.w[:, : problem.shape[1]])
         if not len(state.soft):
             return problem.penalty_terms(w, w)[0]
         l1 = problem.lam * problem.l1_ratio * soft_l1.value(w, state.soft)
