@@ -107,6 +107,7 @@ class MulticlassNewtonState(State):
     soft: np.ndarray = field(default_factory=lambda: _EMPTY)  # how far the L1 penalty is rounded
     first_soft: np.ndarray = field(default_factory=lambda: _EMPTY)
     polished: np.ndarray = field(default_factory=lambda: _EMPTY)  # a better dual point, if any
+    unpolished: float = math.inf  # the residual of the step before, as it was
     direct: bool = False  # whether conjugate gradients have taken too long
     products: int = 0  # for the last direction
     limit: int = -1  # products from which the preconditioner is renewed

@@ -156,6 +156,7 @@ class NewtonState(State):
     mu: np.ndarray = field(default_factory=lambda: _EMPTY)  # how far the L1 penalty is rounded
     first_mu: np.ndarray = field(default_factory=lambda: _EMPTY)
     polished: np.ndarray = field(default_factory=lambda: _EMPTY)  # a better dual point, if any
+    unpolished: float = math.inf  # the residual of the step before, as it was
     part: Problem | None = field(default=None, metadata={"saved": False})  # the near rows
 
 

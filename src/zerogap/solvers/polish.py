@@ -21,14 +21,20 @@ _ROUNDS = 6  # each gains some digits, until rounding is left
 
 
 _WORTH = 1e-10  # relative gap that needs no polish
+_FALLING = 0.1  # of the residual before, by a step that converges
 _CLOSE = 1e-2  # part of the objective that a step may still gain: else steps come first
 
 
 def is_worth_polishing(problem: Any, state: Any, slope: float) -> bool:
     """Tell whether weights are so good that their dual point is what is left to mend.
 
-    The slope is that of the objective along the last Newton step, twice what it could gain.
+    The slope is that of the objective along the last Newton step, twice what it could gain.  As
+    long as steps reduce the residual by themselves, that is not so.
     """
+    falling = state.residual <= _FALLING * state.unpolished
+    state.unpolished = state.residual
+    if falling:
+        return False
     near = -slope <= _CLOSE * state.value
     few = problem.shape[1] <= DIRECT and not problem.on_device
     return few and near and state.residual > _WORTH * state.value
