@@ -159,7 +159,7 @@ def test_rotation_keeps_inner_products_and_makes_columns_orthogonal():
     X[:, 4], X[:, 5] = X[:, 3] * (1 + 1e-9 * rng.standard_normal(60)), 1e3 * X[:, 2]
     y = np.where(np.arange(60) % 2, 1.0, -1.0)
     problem = zg.Problem(X, y, "hinge", 0.1)
-    turned, outward = rotated(problem)
+    turned, outward, inward = rotated(problem)
     A = turned.rows.X
     np.testing.assert_allclose(A @ A.T, X @ X.T, rtol=1e-12, atol=1e-9 * np.abs(X @ X.T).max())
     norms = np.linalg.norm(A, axis=0)
@@ -169,6 +169,7 @@ def test_rotation_keeps_inner_products_and_makes_columns_orthogonal():
     assert np.abs(correlations - np.eye(5)).max() < 1e-6
     w = rng.standard_normal(6) / np.where(kept, norms, 1.0)
     np.testing.assert_allclose(X @ outward(w), A @ w, atol=1e-5)
+    np.testing.assert_allclose(inward(outward(w), np.zeros(60)), w, rtol=1e-9, atol=1e-12)
 
 
 def test_the_answer_is_never_worse_than_the_best_constant_model():

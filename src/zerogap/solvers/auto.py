@@ -96,11 +96,11 @@ class Auto(Solver):
         state = AutoState(rng, draw=rng.spawn(1)[0])
         coordinates = simpler(problem, _is_hopeless(problem))
         if coordinates.problem is not problem:
-            state.problem, state.outward = coordinates
+            state.problem, state.outward = coordinates.problem, coordinates.outward
             if warm is not None:
                 w, b, alpha = warm
                 alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
-                warm = state.problem.weights(problem.feasible(alpha)), b, alpha
+                warm = coordinates.inward(w, problem.feasible(alpha)), b, alpha
         inner = self._inner(problem, state)
         state.reason = _reason_for_second(problem, inner)
         state.stage = 1 if state.reason else 0
@@ -110,7 +110,7 @@ class Auto(Solver):
     def reshape(self, problem: Problem, state: AutoState, saved: dict[str, Any]) -> None:
         state.stage = saved["stage"]
         if saved["turned"]:
-            state.problem, state.outward = rotated(problem)
+            state.problem, state.outward, _ = rotated(problem)
         inner = self._inner(problem, state)
         state.part = self._method(inner, state).begin(inner, np.random.default_rng(0))
 
@@ -246,7 +246,7 @@ class Auto(Solver):
         answer: Answer | None = self._method(inner, state).answer(inner, state.part)
         state.stage = 0 if state.final else state.stage + 1
         if state.rotate:
-            state.problem, state.outward = rotated(inner)
+            state.problem, state.outward, _ = rotated(inner)
             state.stage, state.rotate, state.turned = 1, False, True
             answer, inner = None, state.problem
         state.switch, state.since, state.epoch, state.gap = False, epoch, epoch, math.inf

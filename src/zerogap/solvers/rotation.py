@@ -41,6 +41,7 @@ class Coordinates(NamedTuple):
 
     problem: Any
     outward: Callable[[np.ndarray], np.ndarray]  # from its weights to those of the given problem
+    inward: Callable[[np.ndarray, np.ndarray], np.ndarray]  # back, given dual variables too
 
 
 def simpler(problem: Problem, raw: bool) -> Coordinates:
@@ -55,7 +56,7 @@ def simpler(problem: Problem, raw: bool) -> Coordinates:
             return _condensed(problem)
         if raw and n * d * d <= CHEAP and can_rotate(problem) and _has_copies(problem):
             return rotated(problem)
-    return Coordinates(problem, lambda w: w)
+    return Coordinates(problem, lambda w: w, lambda w, alpha: w)
 
 
 def can_rotate(problem: Problem) -> bool:
@@ -89,7 +90,8 @@ def _with_factor(problem: Problem, factor: np.ndarray) -> Coordinates:
             return problem.rows.transposed_times(shares)
         return problem.rows.transposed_product(np.ascontiguousarray(shares))
 
-    return Coordinates(problem._with(rows=DenseRows(factor)), outward)
+    condensed = problem._with(rows=DenseRows(factor))
+    return Coordinates(condensed, outward, lambda w, alpha: condensed.weights(alpha))
 
 
 def _has_copies(problem: Problem) -> bool:
@@ -119,7 +121,7 @@ def rotated(problem: Problem) -> Coordinates:
     noise = np.finfo(np.float64).eps * (np.linalg.norm(X, axis=0) @ np.abs(basis))
     columns[:, np.linalg.norm(columns, axis=0) <= NOISE * noise] = 0.0
     rotated = problem._with(rows=DenseRows(np.ascontiguousarray(columns)))
-    return Coordinates(rotated, lambda w: w @ basis.T)
+    return Coordinates(rotated, lambda w: w @ basis.T, lambda w, alpha: w @ basis)
 
 
 def _orthogonalised(triangle: np.ndarray) -> np.ndarray:
