@@ -202,7 +202,10 @@ def _between(problem: Problem, left: Reach, right: Reach) -> tuple[float, Answer
         return (1.0 - share) * a + share * b
 
     a, b = left.result, right.result
-    w = problem.to_weights(mix(left.v, right.v) / lam)
+    if problem.l1_ratio:
+        w = problem.to_weights(mix(left.v, right.v) / lam)
+    else:  # lam w is v, but for what rounding does to sums over raw columns
+        w = mix(left.lam * a.w, right.lam * b.w) / lam
     return lam, (w, mix(a.b, b.b), mix(a.alpha, b.alpha))
 
 
