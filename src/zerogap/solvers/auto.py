@@ -39,8 +39,9 @@ SMALL_TABLE = 3e5  # n d^2: an interior point step takes a millisecond or so
 class AutoState(State):
     """State of `Auto`: that of the method at work, and what certificates have shown."""
 
-    stage: int = 0  # number of the method at work: 0 is SDCA, then those of `_second_methods`
+    stage: int = 0  # number of the method at work
     part: Any = None  # its state
+    methods: tuple[Solver, ...] = field(default=(), metadata={"saved": False})  # SDCA is the first
     final: bool = False  # whether no further change is wanted
     stalled: bool = False  # whether there is no other method to change to
     switch: bool = False  # whether the next method begins with the next update
@@ -102,9 +103,10 @@ class Auto(Solver):
                 alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
                 warm = coordinates.inward(w, problem.feasible(alpha)), b, alpha
         inner = self._inner(problem, state)
-        state.reason = _reason_for_second(problem, inner)
+        state.methods = _methods(inner)
+        state.reason = _reason_for_second(problem, inner) if len(state.methods) > 1 else ""
         state.stage = 1 if state.reason else 0
-        state.part = self._method(inner, state).begin(inner, rng, warm)
+        state.part = self._method(state).begin(inner, rng, warm)
         return state
 
     def reshape(self, problem: Problem, state: AutoState, saved: dict[str, Any]) -> None:
@@ -112,11 +114,14 @@ class Auto(Solver):
         if saved["turned"]:
             state.problem, state.outward, _ = rotated(problem)
         inner = self._inner(problem, state)
-        state.part = self._method(inner, state).begin(inner, np.random.default_rng(0))
+        state.methods = _methods(inner)
+        if state.stage >= len(state.methods):
+            raise ValueError("there is not enough free memory for the method that it goes on with")
+        state.part = self._method(state).begin(inner, np.random.default_rng(0))
 
     def answer(self, problem: Problem, state: AutoState) -> Answer:
         inner = self._inner(problem, state)
-        w, b, alpha = self._method(inner, state).answer(inner, state.part)
+        w, b, alpha = self._method(state).answer(inner, state.part)
         if state.outward is None:
             return w, b, alpha
         # coordinate ascent keeps w = w(alpha), which is exact in any coordinates
@@ -124,9 +129,8 @@ class Auto(Solver):
 
     def observe(self, problem: Problem, state: AutoState, record: Record, tol: float) -> None:
         """Change the method if another one promises to be cheaper."""
-        if not state.stage:
-            inner = self._inner(problem, state)
-            self._method(inner, state).observe(inner, state.part, record, tol)
+        if not state.stage:  # second-order methods go as far as they can: rounding costs some of it
+            self._method(state).observe(self._inner(problem, state), state.part, record, tol)
         state.tol, primal = tol, abs(record.certificate.primal)
         self._reconsider(problem, state, record.epoch, record.gap, primal)
 
@@ -136,13 +140,13 @@ class Auto(Solver):
         """Ask for another method if the gap shows that it would be cheaper."""
         inner = self._inner(problem, state)
         epochs, target = epoch - state.epoch, state.tol * primal
-        if state.final or not _second_methods(inner):
+        if state.final or len(state.methods) == 1:
             return
         if state.stage:
             deep = state.gap <= NEAR_ROUNDING * primal and gap > 0.5 * state.gap
-            if deep and not isinstance(self._method(inner, state), InteriorPoint):
+            if deep and not isinstance(self._method(state), InteriorPoint):
                 state.switch, state.final = True, True
-                state.reason = f"rounding stopped {self._name(inner, state)}"
+                state.reason = f"rounding stopped {self._name(state)}"
             state.epoch, state.gap = epoch, gap
             return
         if epochs > 0 and gap > target > 0:
@@ -164,40 +168,39 @@ class Auto(Solver):
         if state.switch:
             return math.inf  # the other method, which begins now, may know its own
         if inner is problem or state.stage:
-            waits = not state.stage and bool(_second_methods(inner))
+            waits = not state.stage and len(state.methods) > 1
             if waits and not self._settles(problem, state):
                 return None  # certificates tell when to change
-            return self._method(inner, state).relative_gap(inner, state.part)
+            return self._method(state).relative_gap(inner, state.part)
         epoch = state.updates // inner.shape[0]
         if epoch % max(1, epoch // 4):  # an estimate takes as long as an epoch
             return math.inf
-        proof = inner.examine(*self._method(inner, state).answer(inner, state.part))
+        proof = inner.examine(*self._method(state).answer(inner, state.part))
         if epoch >= max(_APART, 2.0 * state.epoch):
             self._reconsider(problem, state, epoch, proof.gap, proof.primal)
         return math.inf if state.switch else proof.gap / max(proof.primal, 1e-300)
 
     def prepare(self, problem: Problem, state: AutoState) -> None:
         inner = self._inner(problem, state)
-        self._method(inner, state).prepare(inner, state.part)
+        self._method(state).prepare(inner, state.part)
 
     def is_stalled(self, state: AutoState) -> bool:
         return state.stalled
 
     def story(self, problem: Problem, state: AutoState) -> str:
-        inner = self._inner(problem, state)
         where = ""
         if state.problem is not None:
             rotated_columns = state.problem.shape == problem.shape
             where = " on rotated columns" if rotated_columns else " on inner products"
         why = f": {state.reason}" if state.reason else ""
-        return f"{state.before}{self._name(inner, state)}{where}, chosen automatically{why}"
+        return f"{state.before}{self._name(state)}{where}, chosen automatically{why}"
 
     def _steps(self, problem: Problem, state: AutoState, count: int) -> int:
         inner = self._inner(problem, state)
         if state.switch:
             self._change(inner, state)
             inner = self._inner(problem, state)
-        method = self._method(inner, state)
+        method = self._method(state)
         if not count:
             return method._steps(inner, state.part, 0)
         if not state.stage:
@@ -222,50 +225,51 @@ class Auto(Solver):
             state.idle += 1
         stuck = state.idle > IDLE_STEPS or getattr(state.part, "stalled", False)
         if stuck and not state.final:
-            last = state.stage >= len(_second_methods(inner))
+            last = state.stage == len(state.methods) - 1
             state.rotate = last and state.problem is None and can_rotate(inner)
             if last and not state.rotate and state.tol > 0.0:
                 state.stalled = True
             else:  # without a tolerance a budget ends the run, and SDCA never stops
                 state.switch, state.final = True, last and not state.rotate
-                state.reason = f"{self._name(inner, state)} stalled"
+                state.reason = f"{self._name(state)} stalled"
 
     def _settles(self, problem: Problem, state: AutoState) -> bool:
         """Tell whether steps on the face may be cheaper than they look from the epochs so far."""
         many = problem.shape[1] > DIRECT  # measured: on text they are
         inner = self._inner(problem, state)
-        ascent = cast("SDCA", self._method(inner, state))
+        ascent = cast("SDCA", self._method(state))
         return many and ascent.finishes(inner, state.part)
 
     def _change(self, inner: Problem, state: AutoState) -> None:
         """Let another method go on from where this one is."""
         epoch = state.updates / inner.shape[0]
         if epoch > state.since:
-            name = self._name(inner, state)
+            name = self._name(state)
             state.before += f"{name} for {epoch - state.since:g} epochs, then "
-        answer: Answer | None = self._method(inner, state).answer(inner, state.part)
+        answer: Answer | None = self._method(state).answer(inner, state.part)
         state.stage = 0 if state.final else state.stage + 1
         if state.rotate:
             state.problem, state.outward, _ = rotated(inner)
             state.stage, state.rotate, state.turned = 1, False, True
             answer, inner = None, state.problem
+            state.methods = _methods(inner)
         state.switch, state.since, state.epoch, state.gap = False, epoch, epoch, math.inf
         state.best_estimate, state.best_value, state.idle = math.inf, math.inf, 0
         if answer is not None and not bool(np.isfinite(answer[0]).all()):
             answer = None  # the method has broken down
-        method = self._method(inner, state)
+        method = self._method(state)
         state.part = method.begin(inner, state.rng, answer)
         method.prepare(inner, state.part)
 
-    def _name(self, inner: Problem, state: AutoState) -> str:
-        name = type(self._method(inner, state)).__name__
+    def _name(self, state: AutoState) -> str:
+        name = type(self._method(state)).__name__
         return "Newton" if name == "MulticlassNewton" else name
 
     def _inner(self, problem: Problem, state: AutoState) -> Problem:
         return problem if state.problem is None else state.problem
 
-    def _method(self, inner: Problem, state: AutoState) -> Solver:
-        return _second_methods(inner)[state.stage - 1] if state.stage else _ascent(inner)
+    def _method(self, state: AutoState) -> Solver:
+        return state.methods[state.stage]
 
 
 def _ascent(problem: Problem) -> SDCA:
@@ -275,6 +279,11 @@ def _ascent(problem: Problem) -> SDCA:
     kinks = not math.isfinite(problem.loss.smoothness)
     calm = kinks and problem.loss.task == "multiclass"
     return SDCA(relaxation=_RELAXATION, output="recent" if calm else "last")
+
+
+def _methods(problem: Problem) -> tuple[Solver, ...]:
+    """Return the methods for a problem: coordinate ascent, and then what may follow it."""
+    return (_ascent(problem), *_second_methods(problem))
 
 
 def _second_methods(problem: Problem) -> list[Solver]:
@@ -307,8 +316,6 @@ def _is_hopeless(problem: Problem) -> bool:
 
 def _reason_for_second(problem: Problem, inner: Problem) -> str:
     """Return why a second-order method should begin, or nothing if SDCA should."""
-    if not _second_methods(inner):
-        return ""
     if _is_hopeless(inner):
         return "coordinate ascent would take thousands of epochs"
     if problem.loss.task == "multiclass":

@@ -39,6 +39,7 @@ from zerogap.solvers.hessian import DIRECT, check_memory
 from zerogap.solvers.interior_parts import Lines, Votes, count_segments
 from zerogap.solvers.interior_system import System, scores
 from zerogap.solvers.protocol import Answer, Solver, State
+from zerogap.solvers.soft_l1 import sparsest
 
 _EMPTY = np.empty(0)
 ALMOST = 1e-6  # part of a dual variable's range that an interior point keeps from its ends
@@ -136,7 +137,7 @@ class InteriorPoint(Solver):
         b: Any = best[..., d].copy() if problem.fit_intercept else 0.0 * best[..., 0]
         b = b if np.ndim(b) else float(b)
         if problem.l1_ratio:
-            w = _sparsest(problem, w, b, alpha)
+            w = sparsest(problem, w, b, alpha)
         return w, b, _at_ends(problem, w, b, alpha, state.tol)
 
     def observe(self, problem: Any, state: InteriorPointState, record: Record, tol: float) -> None:
@@ -208,18 +209,6 @@ class InteriorPoint(Solver):
             f"{DIRECT:,}): use Auto",
         )
         check_memory(self, problem)
-
-
-def _sparsest(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray) -> np.ndarray:
-    """Return w without the weights that the dual point holds at zero, if that proves as much.
-
-    Rounding may hide that a weight is not zero.
-    """
-    alpha = problem.feasible(alpha)
-    sparse = np.where(problem.to_weights(problem.dual_sum(alpha)) != 0.0, w, 0.0)
-    primal, gap, _ = problem._primal_and_gap(w, b, problem.scores(w), alpha)
-    _, of_sparse, _ = problem._primal_and_gap(sparse, b, problem.scores(sparse), alpha)
-    return sparse if of_sparse <= max(gap, _EXACT * primal) else w
 
 
 def _at_ends(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray, tol: float) -> np.ndarray:

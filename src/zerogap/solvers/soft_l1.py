@@ -15,6 +15,7 @@ import numpy as np
 
 _COOLER = 0.1  # from one mu to the next
 _LEAST = 1e-14  # of the first mu
+_AS_MUCH = 1e-14  # of the objective: gaps that differ by less are the same
 _WORTH = 0.3  # part of what rounding the kink costs that a step may still gain before mu falls
 
 
@@ -55,8 +56,13 @@ def cooler(v: np.ndarray, mu: np.ndarray, l1: float, gain: float, first: np.ndar
 
 
 def sparsest(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray) -> np.ndarray:
-    """Return w without weights that the dual point holds at zero, if that proves no larger gap."""
+    """Return w without weights that the dual point holds at zero, if that proves as much.
+
+    Rounding may hide that a weight is not zero.
+    """
     alpha = problem.feasible(alpha)
     bare = np.where(problem.to_weights(problem.dual_sum(alpha)) == 0.0, 0.0, w)
-    gaps = [problem._primal_and_gap(x, b, problem.scores(x), alpha)[1] for x in (bare, w)]
-    return bare if gaps[0] <= gaps[1] else w
+    (primal, gap), (_, bare_gap) = (
+        problem._primal_and_gap(x, b, problem.scores(x), alpha)[:2] for x in (w, bare)
+    )
+    return bare if bare_gap <= max(gap, _AS_MUCH * primal) else w
