@@ -107,6 +107,18 @@ def check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float]:
     return s / total, total
 
 
+def check_intercept(b: Any, free: bool) -> Any:
+    """Return an intercept, or several; refuse one that a problem without intercepts cannot have."""
+    if not np.all(np.isfinite(b)):
+        raise ValueError(f"b must be finite, got {b}")
+    if not free and np.any(b):
+        raise ValueError(
+            f"the problem has no intercept, so b must be 0, got {b}: make it with "
+            f"fit_intercept=True, or leave b out"
+        )
+    return b
+
+
 def check_scale(norms: np.ndarray, lam: float, total: float) -> None:
     """Refuse rows so long, or a lam so small, that products would overflow."""
     i = int(np.argmax(norms))

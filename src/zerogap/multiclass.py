@@ -60,12 +60,12 @@ class MulticlassProblem(Problem):
 
     def primal(self, w: Any, b: Any = 0.0) -> float:
         """Return P(W, b)."""
-        W = self._vector(w)
+        W, b = self._vector(w), self.checked_intercept(b)
         return self.value_at(self.scores(W) + b, W)
 
     def gradient(self, w: Any, b: Any = 0.0) -> np.ndarray:
         """Return the (sub-)gradient in W, with one more column for b with ``fit_intercept``."""
-        W = self._vector(w)
+        W, b = self._vector(w), self.checked_intercept(b)
         slopes = -self.dual_from_scores(self.scores(W) + b)
         r = self.l1_ratio
         gradient = self.lam * ((1 - r) * W + r * np.sign(W) + self.dual_sum(slopes))
@@ -90,7 +90,7 @@ class MulticlassProblem(Problem):
     def certificate(self, w: Any, b: Any = 0.0, alpha: Any = None) -> Certificate:
         """Return the certificate of the model (W, b), as `Problem.certificate` does."""
         W = self._vector(w)
-        z = self.scores(W) + b
+        z = self.scores(W) + self.checked_intercept(b)
         a = self.dual_point(z) if alpha is None else self.feasible(self._dual_vector(alpha))
         primal, gap, _ = self._primal_and_gap(W, 0.0, z, a)
         return Certificate(primal, primal - gap, gap)
@@ -99,7 +99,7 @@ class MulticlassProblem(Problem):
         self, w: np.ndarray, b: Any, alpha: Any, accuracy: float = 0.0, trust: bool = True
     ) -> Proof:
         """Certify (W, b)."""
-        z = self.scores(w)
+        z, b = self.scores(w), b if self.fit_intercept else 0.0 * b
         points = [] if alpha is None else [self.feasible(alpha)]
         if alpha is None or not trust:
             points.append(self.dual_point(z, b))
@@ -148,8 +148,7 @@ class MulticlassProblem(Problem):
         own = self.y[:, None] == self.xp.arange(self.n_classes)
         others = np.where(own, 0.0, p)
         flow = own.T.astype(np.float64) @ (self.share[:, None] * others)
-        alpha = self.duals_of(others * self.xp.asarray(balancing_factors(self.host(flow)))[self.y])
-        return alpha if self._is_balanced(alpha) else np.zeros_like(alpha)
+        return self.duals_of(others * self.xp.asarray(balancing_factors(self.host(flow)))[self.y])
 
     def _is_balanced(self, alpha: np.ndarray) -> bool:
         """Tell whether dual variables sum to zero, but for rounding."""
@@ -246,23 +245,30 @@ def balancing_factors(flow: np.ndarray) -> np.ndarray:
     """Return factors in [0, 1] that turn a matrix of flows into one with equal in- and outflows.
 
     A diagonal similarity finds them where flows are nearly balanced, as near an optimum.  Where
-    that fails or loses much of the flow, a linear program finds the largest circulation, which
-    exists for all flows.
+    that fails or loses much of the flow, a linear program finds the largest circulation.
     """
-    factors = _similarity_factors(flow)
-    balanced = flow * factors
-    unit = float(flow.sum())
-    imbalance = np.abs(balanced.sum(axis=1) - balanced.sum(axis=0)).max()
-    if imbalance <= 1e-14 * balanced.sum() and balanced.sum() >= _KEPT * unit:
-        return factors
-    largest = _largest_circulation(flow)
-    again = _similarity_factors(largest)  # a linear program is exact to some ten digits only
-    largest *= again
-    still = np.abs(largest.sum(axis=1) - largest.sum(axis=0)).max()
-    poor = imbalance > 1e-14 * balanced.sum() or largest.sum() > balanced.sum()
-    if still <= 1e-14 * largest.sum() and poor:
-        return np.minimum(np.divide(largest, flow, out=np.zeros_like(flow), where=flow > 0), 1.0)
-    return factors
+    circling = np.where(_is_on_cycles(flow), flow, 0.0)  # no other flow can be balanced
+    best = circling * _similarity_factors(circling)
+    if not _is_circulation(best) or best.sum() < _KEPT * circling.sum():
+        # a linear program is exact to some ten digits only, cycles are balanced one by one
+        largest, rough = map(_sum_of_cycles, (_largest_circulation(circling), circling))
+        largest = max(largest, rough, key=np.sum)
+        if not _is_circulation(best) or largest.sum() > best.sum():
+            best = largest
+    return np.minimum(np.divide(best, flow, out=np.zeros_like(flow), where=flow > 0), 1.0)
+
+
+def _is_circulation(flow: np.ndarray) -> bool:
+    """Tell whether in- and outflows are equal, but for rounding."""
+    return bool(np.abs(flow.sum(axis=1) - flow.sum(axis=0)).max() <= 1e-14 * flow.sum())
+
+
+def _is_on_cycles(flow: np.ndarray) -> np.ndarray:
+    """Tell for each pair of classes whether there is a flow, and a way back."""
+    from scipy.sparse import csgraph
+
+    _, part = csgraph.connected_components(flow > 0, connection="strong")
+    return (flow > 0) & (part[:, None] == part)
 
 
 def _similarity_factors(flow: np.ndarray) -> np.ndarray:
@@ -302,6 +308,27 @@ def _largest_circulation(flow: np.ndarray) -> np.ndarray:
     if found.status == 0:
         best[sources, sinks] = np.clip(unit * found.x, 0.0, limits)
     return best
+
+
+def _sum_of_cycles(flow: np.ndarray) -> np.ndarray:
+    """Return a circulation below a matrix of flows, which follows the largest flows around."""
+    rest, total = flow.copy(), np.zeros_like(flow)
+    while rest.any():
+        at = int(np.argmax(rest.max(axis=1)))
+        path = [at]
+        while rest[at].any():
+            at = int(np.argmax(rest[at]))
+            if at in path:
+                ring = path[path.index(at) :]
+                steps = (ring, [*ring[1:], ring[0]])
+                least = rest[steps].min()
+                total[steps] += least
+                rest[steps] -= least  # which is zero for one of them
+                break
+            path.append(at)
+        else:
+            rest[:, at] = 0.0  # no way out of this class
+    return total
 
 
 @kernel

@@ -14,6 +14,7 @@ from zerogap._jit import Struct, rowwise
 from zerogap.certificate import Certificate
 from zerogap.checks import (
     check_classes,
+    check_intercept,
     check_scale,
     check_targets,
     check_vector,
@@ -236,12 +237,12 @@ class Problem(OnProcessor, Struct):
 
     def primal(self, w: Any, b: float = 0.0) -> float:
         """Return P(w, b)."""
-        w = self._vector(w)
+        w, b = self._vector(w), self.checked_intercept(b)
         return self.value_at(self.scores(w) + b, w)
 
     def gradient(self, w: Any, b: float = 0.0) -> np.ndarray:
         """Return the (sub-)gradient of P: d numbers, and one more for b with ``fit_intercept``."""
-        w = self._vector(w)
+        w, b = self._vector(w), self.checked_intercept(b)
         slopes = self.slopes(self.scores(w) + b)
         r = self.l1_ratio
         gradient = self.lam * ((1 - r) * w + r * np.sign(w) + self.dual_sum(slopes))
@@ -276,17 +277,24 @@ class Problem(OnProcessor, Struct):
         w : array-like of shape (n_features,)
             Weights.
         b : float
-            Intercept.
+            Intercept; zero if the problem has none.
         alpha : array-like of shape (n_samples,), optional
             A dual point; it is made feasible.  By default the one that belongs to (w, b),
             a_i = -phi'(x_i.w + b), which for smooth losses without intercept gives the gap
             |grad P|^2 / (2 lam) exactly.
         """
-        w = self._vector(w)
+        w, b = self._vector(w), self.checked_intercept(b)
         z = self.scores(w)
         alpha = self.dual_point(z, b) if alpha is None else self.feasible(self._dual_vector(alpha))
         primal, gap, _ = self._primal_and_gap(w, b, z, alpha)
         return Certificate(primal, primal - gap, gap)
+
+    def checked_intercept(self, b: Any) -> Any:
+        """Return b if a model of this problem may have it, else say why not.
+
+        Without ``fit_intercept`` the bound D(a) is one for models with b = 0 alone.
+        """
+        return check_intercept(b, self.fit_intercept)
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """Return x_i . w for all rows."""
@@ -395,8 +403,7 @@ class Problem(OnProcessor, Struct):
         and with zero.
         """
         z = self.scores(w)
-        if self.fit_intercept:
-            b = self.best_intercept(z, b, accuracy)
+        b = self.best_intercept(z, b, accuracy) if self.fit_intercept else 0.0
         points = [] if alpha is None else [self.feasible(alpha)]
         if alpha is None or not trust:
             points.append(self.dual_point(z, b))

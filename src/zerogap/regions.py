@@ -147,7 +147,7 @@ def find_region(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray | Non
     """
     shifted = centred(problem)
     inner: Problem = shifted.problem
-    b = shifted.inward(w, b)
+    b = shifted.inward(w, problem.checked_intercept(b))
     z = inner.scores(w)
     alpha = inner.dual_point(z, b) if alpha is None else inner.feasible(alpha)
     proof = Proof(b, alpha, *inner._primal_and_gap(w, b, z, alpha), z)

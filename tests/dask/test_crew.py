@@ -148,6 +148,19 @@ def test_answer_is_that_of_one_machine_to_the_gap(loss, fit_intercept):
     assert not crew.recoveries
 
 
+@pytest.mark.parametrize("loss", ["multiclass-hinge", "softmax"])
+def test_M2_skewed_weights_do_not_make_certificates_false(loss):
+    rng = np.random.default_rng(0)
+    for power in range(1, 9):
+        X, y = rng.standard_normal((24, 2)), np.append(np.arange(3), rng.integers(3, size=21))
+        weights = (10.0 ** np.array([0.0, power, -power]))[y]
+        given = {"lam": 0.1, "fit_intercept": True}
+        parts = chunks(X, y, weights=weights)
+        outcome, _ = fit(Machines(), parts, loss, tol=1e-3, max_rounds=40, **given)
+        exact = solved(problem_of(X, y, loss, sample_weight=weights, **given))
+        assert outcome.certificate.dual <= exact.primal * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_elastic_net(loss):
     X, y = make()

@@ -229,6 +229,7 @@ class _Run:
         """Make the state, anew or from a checkpoint, and certify it."""
         if warm is not None:
             w, b, alpha = warm
+            b = b if self.problem.fit_intercept else 0.0 * b  # of a problem that had one
             warm = (w, self.centred.inward(w, b), alpha)
         with self._clock():
             self.state = self.solver.begin(self.problem, np.random.default_rng(self.seed), warm)

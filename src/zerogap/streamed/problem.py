@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from zerogap.certificate import Certificate
-from zerogap.checks import check_scale, is_positive
+from zerogap.checks import check_intercept, check_scale, is_positive
 from zerogap.losses import Loss, as_loss
 from zerogap.multiclass import balancing_factors
 from zerogap.penalties import as_penalty
@@ -276,6 +276,7 @@ class StreamedProblem(OnProcessor):
         Without alpha it takes two passes: a_i = -phi'(x_i.w + b) comes from the first.
         """
         w = np.ascontiguousarray(w, np.float64).reshape(self.weight_shape)
+        b = check_intercept(b, self.fit_intercept)
         if alpha is None:
             alpha, _ = self._read(w, self.column())
             for rows in self.spans():
@@ -290,7 +291,9 @@ class StreamedProblem(OnProcessor):
         """Certify (w, b) with the best b for this w."""
         alpha = self.feasible(alpha)
         z, u = self._read(w, alpha)
-        if self.fit_intercept and self.loss.task != "multiclass":
+        if not self.fit_intercept:
+            b = 0.0 * b
+        elif self.loss.task != "multiclass":
             b = self.best_intercept(z, b, accuracy)
         return Proof(b, alpha, *self._primal_and_gap(w, b, alpha, z, u))
 
@@ -341,16 +344,12 @@ class StreamedProblem(OnProcessor):
         for rows in self.spans():
             part, others = self._others(alpha, rows)
             np.add.at(flow, part.y, -part.share[:, None] * others)
-        factors, rest = balancing_factors(flow), np.zeros(self.n_classes)
+        factors = balancing_factors(flow)
         for rows in self.spans():
             part, others = self._others(alpha, rows)
             others *= factors[part.y]
             others[np.arange(len(others)), part.y] = -others.sum(axis=1)
             alpha[rows] = others
-            rest += part.share @ others
-        if np.abs(rest).max() > 1e-13:  # a matrix that cannot be balanced
-            for rows in self.spans():
-                alpha[rows] = np.zeros_like(alpha[rows])
 
     def _others(self, alpha: Any, rows: slice) -> tuple[Problem, np.ndarray]:
         """Return some rows, and their dual variables but for those of their own classes."""

@@ -1,0 +1,147 @@
+"""Points handed over from one problem to another prove nothing but what is true of the other."""
+
+import numpy as np
+import pytest
+
+import zerogap as zg
+from zerogap.checkpoint import CheckpointError
+from zerogap.loo import leave_one_out
+from zerogap.multiclass import balancing_factors
+from zerogap.regions import find_region
+
+RNG = np.random.default_rng(7)
+X = RNG.standard_normal((60, 4)) + 1.0
+LABELS = (X[:, 0] > 0.8).astype(int) + (X[:, 1] > 1.5)
+SIGNS = np.where(X[:, 0] + 0.5 * RNG.standard_normal(60) > 0.3, 1.0, -1.0)
+NUMBERS = X @ [1.0, -2.0, 0.5, 0.0] + 3.0 + RNG.standard_normal(60)
+WEIGHTS = RNG.integers(1, 30, 60).astype(float)
+OPTIMUM = 1e-10  # relative gap of reference solutions
+
+ONE_SCORE = {"hinge": SIGNS, "logistic": SIGNS}
+MANY = {"softmax": LABELS, "multiclass-hinge": LABELS}
+REAL = {"squared": NUMBERS, "quantile": NUMBERS}
+SETTINGS = [
+    {"lam": 0.05, "fit_intercept": True},
+    {"lam": 0.05, "fit_intercept": False},
+    {"lam": 5.0, "fit_intercept": True},
+    {"lam": 0.05, "fit_intercept": True, "sample_weight": WEIGHTS},
+    {"lam": 0.05, "fit_intercept": False, "l1_ratio": 0.5},
+]
+
+
+def problems(kind):
+    return [zg.Problem(X, y, loss, **setting) for loss, y in kind.items() for setting in SETTINGS]
+
+
+def optimum(problem):
+    return zg.solve(problem, zg.Auto(), tol=OPTIMUM, random_state=0)
+
+
+def assert_true(certificate, best):
+    """The lower bound is below the optimum's objective, and the gap covers the distance to it."""
+    slack = 1e-9 * best.primal
+    assert certificate.dual <= best.primal + slack
+    assert certificate.primal - certificate.gap <= best.primal + slack
+
+
+@pytest.mark.parametrize(
+    ("kind", "solver"),
+    [(ONE_SCORE, zg.Auto), (ONE_SCORE, zg.Newton), (MANY, zg.SDCA), (REAL, zg.Auto)],
+)
+def test_M1_warm_starts_prove_only_what_is_true_of_the_new_problem(kind, solver):
+    best = [(problem, optimum(problem)) for problem in problems(kind)]
+    for _, start in best:
+        for problem, reference in best:
+            run = zg.solve(problem, solver(), tol=1e-3, max_epochs=30, warm_start=start)
+            assert_true(run.certificate, reference.certificate)
+            if not problem.fit_intercept:
+                assert not np.any(run.b)
+
+
+def test_M1_a_problem_without_intercept_refuses_one():
+    for y, loss, w in ((SIGNS, "hinge", np.ones(4)), (LABELS, "softmax", np.ones((3, 4)))):
+        problem = zg.Problem(X, y, loss, lam=0.1)
+        b = -3.0 if loss == "hinge" else np.array([0.0, 1.0, 2.0])
+        for ask in (problem.certificate, problem.primal, problem.gradient):
+            with pytest.raises(ValueError, match="the problem has no intercept, so b must be 0"):
+                ask(w, b)
+        with pytest.raises(ValueError, match="no intercept"):
+            find_region(problem, w, b)
+        assert problem.certificate(w, 0 * b) == problem.certificate(w)
+
+
+def test_M1_an_estimator_that_loses_its_intercept_certifies_the_new_problem():
+    model = zg.LinearClassifier(lam=0.01, warm_start=True, tol=1e-6).fit(X, SIGNS)
+    assert model.intercept_[0] != 0
+    model.set_params(fit_intercept=False).fit(X, SIGNS)
+    fresh = zg.LinearClassifier(lam=0.01, fit_intercept=False, tol=1e-9).fit(X, SIGNS)
+    assert model.intercept_[0] == 0
+    assert_true(model.certificate_, fresh.certificate_)
+    labels, certain = model.predict_certified(X)
+    assert np.array_equal(labels[certain], fresh.predict(X)[certain])
+
+
+@pytest.mark.parametrize("change", [{"fit_intercept": False}, {"lam": 1.0}, {"loss": "logistic"}])
+@pytest.mark.parametrize("way", ["fit", "update", "forget", "load"])
+def test_M1_estimators_hand_over_across_changes(change, way, tmp_path):
+    given = {"loss": "hinge", "lam": 0.01, "warm_start": True, "tol": 1e-6, "random_state": 0}
+    model = zg.LinearClassifier(**given).fit(X, SIGNS)
+    if way == "load":
+        zg.save(model, tmp_path / "model.zerogap")
+        model = zg.load(tmp_path / "model.zerogap")
+    model.set_params(**change)
+    rows, signs = X, SIGNS
+    if way == "update":
+        model.update(X[:10] - 1.0, SIGNS[:10], data=(X, SIGNS))
+        rows, signs = np.vstack([X, X[:10] - 1.0]), np.append(SIGNS, SIGNS[:10])
+    elif way == "forget":
+        model.forget(np.arange(5), data=(X, SIGNS))
+        rows, signs = X[5:], SIGNS[5:]
+    else:
+        model.fit(X, SIGNS)
+    fresh = zg.LinearClassifier(**{**given, **change, "tol": 1e-9}).fit(rows, signs)
+    assert_true(model.certificate_, fresh.certificate_)
+    assert model.certificate_.primal == pytest.approx(fresh.certificate_.primal, rel=1e-5)
+
+
+def test_M1_leave_one_out_starts_from_a_model_with_intercept():
+    free, fixed = (zg.Problem(X, SIGNS, "hinge", lam=0.1, fit_intercept=f) for f in (True, False))
+    start = optimum(free)
+    told = leave_one_out(fixed, start=start, random_state=0)
+    fresh = leave_one_out(fixed, random_state=0)
+    assert np.array_equal(told.error, fresh.error)
+
+
+def test_M1_a_checkpoint_of_another_problem_is_refused(tmp_path):
+    path = tmp_path / "run.zerogap"
+    free, fixed = (zg.Problem(X, SIGNS, "hinge", lam=0.1, fit_intercept=f) for f in (True, False))
+    zg.solve(free, zg.SDCA(), tol=1e-3, checkpoint=path, checkpoint_every=0.0, random_state=0)
+    with pytest.raises(CheckpointError):
+        zg.solve(fixed, zg.SDCA(), tol=1e-3, checkpoint=path, random_state=0)
+
+
+def test_M2_factors_balance_every_matrix_of_flows():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        classes = rng.integers(2, 9)
+        flow = 10.0 ** rng.uniform(-12, 0, (classes, classes))
+        flow *= rng.random(flow.shape) < rng.uniform(0.1, 1.0)
+        np.fill_diagonal(flow, 0.0)
+        factors = balancing_factors(flow)
+        assert np.all((factors >= 0) & (factors <= 1))
+        kept = flow * factors
+        assert np.abs(kept.sum(axis=0) - kept.sum(axis=1)).max() <= 1e-13 * kept.sum()
+        pairs = np.minimum(flow, flow.T)  # there and back is a circulation
+        assert kept.sum() > 0 or not pairs.any()
+        assert kept.sum() >= 0.5 * pairs.sum()
+
+
+def test_M2_skewed_weights_are_proved_in_memory():
+    rng = np.random.default_rng(3)
+    for seed in range(8):
+        rows = rng.standard_normal((12, 2))
+        y = np.append(np.arange(3), rng.integers(3, size=9))
+        weights = (10.0 ** np.array([0.0, seed, -seed]))[y]
+        problem = zg.Problem(rows, y, "multiclass-hinge", 0.1, weights, fit_intercept=True)
+        run = zg.solve(problem, zg.Auto(), tol=1e-3, random_state=0)
+        assert run.stop_reason == "converged"
