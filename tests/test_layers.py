@@ -11,7 +11,7 @@ PACKAGE = Path(zerogap.__file__).parent
 LAYERS = [
     ["_jit", "_params", "memory", "certificate", "atomic", "errors"],
     ["container", "elementary", "penalties"],
-    ["losses", "rows"],
+    ["losses", "rows", "gap", "precise"],
     ["multiclass_losses"],
     ["checks", "bounds"],
     ["problem"],

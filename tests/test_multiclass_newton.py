@@ -96,7 +96,7 @@ def test_votes_have_the_slope_and_the_derivative_that_are_claimed(loss):
     high, _, _ = _vote(problem, z + step * dz, dz, right, centre, mu)
     assert slope == pytest.approx((high - low) / (2 * step), rel=1e-7)
     alpha = np.eye(C)[problem.y] - p
-    assert excess == pytest.approx(problem.row_terms(z, 0.0, alpha)[1], abs=1e-12)
+    assert excess == pytest.approx(problem.row_terms(z, 0.0, alpha).excess, abs=1e-12)
     claimed = dz.copy()
     problem.over_rows(multiclass_hessian.bend, problem.share, p / (mu or 1.0), claimed)
     change = problem.share[:, None] * (right - left) / (2 * step)

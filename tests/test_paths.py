@@ -11,7 +11,7 @@ from problems import make_data
 from proofs_path import prove_path
 from zerogap.paths import PathError, run
 from zerogap.paths.reach import Reach
-from zerogap.problem import penalty_slack
+from zerogap.problem import penalty_and_slack
 
 LAMS = np.geomspace(1e-3, 1.0, 7)
 
@@ -88,8 +88,8 @@ def test_every_lambda_of_an_interval_is_proved(start):
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda reach, lam: penalty_slack(reach.penalty, reach.result.w, reach.v / reach.lam),
-        lambda reach, lam: 0.9 * penalty_slack(reach.penalty, reach.result.w, reach.v / lam),
+        lambda reach, lam: penalty_and_slack(reach.penalty, reach.result.w, reach.v / reach.lam)[1],
+        lambda reach, lam: 0.9 * penalty_and_slack(reach.penalty, reach.result.w, reach.v / lam)[1],
     ],
 )
 def test_a_wrong_theorem_would_be_found(wrong, monkeypatch):

@@ -49,6 +49,36 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return njit(nogil=True, **_OPTIONS)(function)
 
 
+def exact_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a kernel whose every operation is rounded as written: nothing is reordered or fused.
+
+    What makes rounding errors visible, a - (a + b - b), is zero to a compiler that may reorder.
+    """
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    try:
+        return njit(cache=_CACHE, **options)(function)
+    except RuntimeError:  # as in `kernel`
+        return njit(**options)(function)
+
+
+def fused(a: float, b: float, c: float) -> float:
+    """Return a b + c, rounded once (inside kernels)."""
+    raise NotImplementedError("kernels only")
+
+
+@overload(fused, inline="always")
+def _fused(a, b, c):
+    return lambda a, b, c: _multiply_add(a, b, c)  # type: ignore[call-arg]
+
+
+@intrinsic
+def _multiply_add(context, a, b, c):
+    def generate(context, builder, signature, args):
+        return builder.fma(*args)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
 def rowwise(sums: int) -> Callable[[Callable[..., Any]], Any]:
     """Compile a loop over the rows from `start` to `stop`, its last two parameters.
 

@@ -8,12 +8,17 @@ solvers work, and certificates are computed, on shifted columns; models leave wi
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from zerogap.gap import UNIT, gamma
+from zerogap.precise import precise_scores
 from zerogap.problem import Problem
-from zerogap.rows import find_shift
+from zerogap.rows import DenseRows, find_shift
+
+MOST_UNITS = 50_000  # in the last place of a weight, 1e-11 of it: b is rounded to 1e-5 of a unit
 
 
 class Centred(NamedTuple):
@@ -33,6 +38,41 @@ class Centred(NamedTuple):
     def outward(self, w: Any, b: Any) -> Any:
         """Return the intercept on the data as given of a model (w, b) of the shifted data."""
         return b - self.origin @ w.T + self.target if self else b
+
+    def doubt(self, w: Any, b: Any) -> float:
+        """Return how far the rounded intercept of `outward` may be from the one that was meant."""
+        sizes = np.abs(self.origin) @ np.abs(w).T + np.abs(b) + abs(self.target)
+        return gamma(len(self.origin) + 4) * math.sqrt(float(np.square(sizes).sum()))
+
+    def nudged(self, w: np.ndarray, b: Any) -> tuple[np.ndarray, Any]:
+        """Return (w, b) of the shifted data on the data as given, with little lost by rounding b.
+
+        The weight of the column with the largest part in b - m.w is moved by the units in its last
+        place that leave the least to round.
+        """
+        origin, moved = DenseRows(self.origin[None, :]), np.atleast_2d(w).copy()
+        found = []
+        for v, c in zip(moved, np.atleast_1d(b), strict=True):
+            j = int(np.argmax(np.abs(self.origin * v)))
+            aim = np.array([-self.target])
+            high = precise_scores(origin, -v, float(c), aim)[0]
+            low = precise_scores(origin, -v, float(c), aim + high)[0]
+            grid, unit = math.ulp(high), math.ulp(v[j])
+            steps = np.arange(-MOST_UNITS, MOST_UNITS + 1.0)
+            rest = low - steps * math.fmod(unit * self.origin[j], grid)
+            rest -= grid * np.round(rest / grid)
+            v[j] += unit * steps[np.argmin(np.abs(rest))]
+            found.append(precise_scores(origin, -v, float(c), aim)[0])
+        return moved.reshape(w.shape), np.array(found) if np.ndim(b) else found[0]
+
+    def precisely_inward(self, w: Any, b: Any) -> tuple[Any, float]:
+        """Return `inward` in twice the precision, and how far it may be off."""
+        origin, aim = DenseRows(self.origin[None, :]), np.array([self.target])
+        pairs = zip(np.atleast_2d(w), np.atleast_1d(b), strict=True)
+        found = np.array([precise_scores(origin, v, float(c), aim)[0] for v, c in pairs])
+        off = 2.0 * UNIT * math.sqrt(float(found @ found))
+        off += gamma(len(self.origin) + 4) * self.doubt(w, b)
+        return (found if np.ndim(b) else float(found[0])), off
 
     def __bool__(self) -> bool:
         return len(self.origin) > 0
@@ -66,4 +106,5 @@ def centred(problem: Any) -> Centred:
     if not len(origin):
         origin = np.zeros(problem.shape[1])
     y = problem.y - target if target else problem.y
-    return Centred(problem._with(rows=rows, y=y, sqnorms=rows.sqnorms), origin, target)
+    moved = problem._with(rows=rows, y=y, sqnorms=rows.sqnorms, origin=origin)
+    return Centred(moved, origin, target)

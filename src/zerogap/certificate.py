@@ -21,6 +21,8 @@ class Certificate:
         D(alpha) of a feasible dual point: no model whatsoever has a lower objective.
     gap : float
         primal - dual, summed from non-negative terms so that it stays accurate when it is tiny.
+    rounding : float
+        The part of the gap that bounds what rounding may hide: gap - rounding is what was computed.
     floor : float
         A gap up to this counts as zero: 1e-13 times the objective of the best constant model where
         the model's own is less than 1e-4 of it, else 0.  About what double precision can tell apart
@@ -31,7 +33,8 @@ class Certificate:
         Time spent on updates; certificates and recording are not counted.
     stop_reason : str
         "converged", "labels settled", "max_epochs", "max_examples", "max_seconds", "stalled" (no
-        method that is known makes progress), "callback", "interrupted" or "device failed".
+        method that is known makes progress), "rounding" (what was computed is within tol, but
+        double precision cannot prove it), "callback", "interrupted" or "device failed".
     solver : str
         What was run and, if it was chosen automatically, why.
     parts : tuple of Certificate
@@ -52,6 +55,7 @@ class Certificate:
     solver: str = ""
     parts: tuple[Certificate, ...] = ()
     floor: float = 0.0
+    rounding: float = 0.0
 
     @property
     def relative_gap(self) -> float:
@@ -89,4 +93,5 @@ class Certificate:
             solver=worst.solver,
             parts=tuple(parts),
             floor=math.fsum(part.floor for part in parts),
+            rounding=math.fsum(part.rounding for part in parts),
         )

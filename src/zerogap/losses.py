@@ -31,9 +31,9 @@ _HAIR = 1e-12  # dual variables so close to a bound have reached it but for roun
 class Loss(Parameters, Struct):
     """Base of all losses.
 
-    A loss defines ``value``, ``derivative``, ``conjugate``, ``domain`` and ``dual_step`` with the
-    parameter names used here, and the properties ``lipschitz`` and ``smoothness``; with
-    ``stiffness`` second-order methods can take it too.
+    A loss phi >= 0 defines ``value``, ``derivative``, ``conjugate``, ``domain`` and ``dual_step``
+    with the parameter names used here, and the properties ``lipschitz`` and ``smoothness``, of
+    which one must be finite; with ``stiffness`` second-order methods can take it too.
     """
 
     task: ClassVar[str]  #: "classification" (targets are -1 and +1) or "regression"
@@ -48,6 +48,11 @@ class Loss(Parameters, Struct):
     def smoothness(self) -> float:
         """Lipschitz constant of phi' (infinite for losses with a kink)."""
         return inf
+
+    @property
+    def unit(self) -> float:
+        """Size of phi*(-a) over that of a and a^2, beside what `excess` adds to it; see `gap`."""
+        return 1.0
 
     @property
     def has_ends(self) -> bool:
@@ -85,6 +90,10 @@ class Loss(Parameters, Struct):
         """phi(z) + phi*(-a) + a z >= 0: what row and dual variable add to the duality gap"""
         return self.value(z, y) + self.conjugate(a, y) + a * z
 
+    def aim(self, y):
+        """The score from which phi(.; y) and its conjugate are seen: `excess` depends on z - aim"""
+        return 0.0
+
     def _check(self) -> None:
         """Raise ValueError if a parameter is outside its range."""
 
@@ -102,6 +111,10 @@ class ResidualLoss(Loss):
     """A loss of the residual z - y, for real targets."""
 
     task = "regression"
+    unit = 0.0
+
+    def aim(self, y):
+        return y
 
     def excess(self, a, z, y):
         """phi(z) + phi*(-a) + a z, shifted to y = 0 so that large targets cancel exactly."""
@@ -158,6 +171,10 @@ class SmoothHinge(MarginLoss):
     @property
     def smoothness(self) -> float:
         return 1.0 / self.gamma
+
+    @property
+    def unit(self) -> float:
+        return max(1.0, self.gamma)
 
     def value(self, z, y):
         m = 1.0 - y * z

@@ -10,7 +10,9 @@ import numpy as np
 
 from zerogap._jit import kernel, rowwise
 from zerogap.certificate import Certificate
+from zerogap.gap import Errors, Terms
 from zerogap.penalties import L2
+from zerogap.precise import precise_dual_sum, precise_imbalance, precise_scores
 from zerogap.problem import Problem, Proof
 from zerogap.rows import CLASSES
 
@@ -90,13 +92,18 @@ class MulticlassProblem(Problem):
     def certificate(self, w: Any, b: Any = 0.0, alpha: Any = None) -> Certificate:
         """Return the certificate of the model (W, b), as `Problem.certificate` does."""
         W = self._vector(w)
-        z = self.scores(W) + self.checked_intercept(b)
-        a = self.dual_point(z) if alpha is None else self.feasible(self._dual_vector(alpha))
-        primal, gap, _ = self._primal_and_gap(W, 0.0, z, a)
-        return Certificate(primal, primal - gap, gap)
+        z, b = self.scores(W), self.checked_intercept(b)
+        a = self.dual_point(z, b) if alpha is None else self.feasible(self._dual_vector(alpha))
+        return self.prove(W, b, z, a).certificate
 
     def examine(
-        self, w: np.ndarray, b: Any, alpha: Any, accuracy: float = 0.0, trust: bool = True
+        self,
+        w: np.ndarray,
+        b: Any,
+        alpha: Any,
+        accuracy: float = 0.0,
+        trust: bool = True,
+        tolerated: float = 0.0,
     ) -> Proof:
         """Certify (W, b)."""
         z, b = self.scores(w), b if self.fit_intercept else 0.0 * b
@@ -106,7 +113,7 @@ class MulticlassProblem(Problem):
             points.append(
                 self.xp.zeros(self.dual_shape)
             )  # far from the optimum nothing may be better
-        proofs = [Proof(b, point, *self._primal_and_gap(w, b, z, point), z) for point in points]
+        proofs = [self.prove(w, b, z, point, tolerated) for point in points]
         return min(proofs, key=lambda proof: proof.gap)
 
     def scores(self, w: np.ndarray) -> np.ndarray:
@@ -143,17 +150,17 @@ class MulticlassProblem(Problem):
         p = self._votes(alpha)
         self.over_rows(_normalise, p)
         alpha = self.duals_of(p)
-        if not self.fit_intercept or self._is_balanced(alpha):
-            return alpha
-        own = self.y[:, None] == self.xp.arange(self.n_classes)
-        others = np.where(own, 0.0, p)
-        flow = own.T.astype(np.float64) @ (self.share[:, None] * others)
-        return self.duals_of(others * self.xp.asarray(balancing_factors(self.host(flow)))[self.y])
+        return self.balanced(alpha, self.balance_sums(alpha)) if self.fit_intercept else alpha
 
-    def _is_balanced(self, alpha: np.ndarray) -> bool:
-        """Tell whether dual variables sum to zero, but for rounding."""
-        rest, total = np.abs(self.share @ alpha).max(), (self.share @ np.abs(alpha)).sum()
-        return bool(rest <= ROUNDING_OF_SUMS * total)
+    def balance_sums(self, alpha: np.ndarray) -> np.ndarray:
+        return self.flow(alpha)
+
+    def balanced(self, alpha: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        rest, through = sums.sum(axis=1) - sums.sum(axis=0), sums.sum(axis=1) + sums.sum(axis=0)
+        if np.all(np.abs(rest) <= ROUNDING_OF_SUMS * through):
+            return alpha
+        factors = self.xp.asarray(balancing_factors(sums))
+        return self.duals_of(self._votes(alpha) * factors[self.y])
 
     def row_gaps(self, w: Any, b: Any, alpha: Any) -> np.ndarray:
         """Return what each row adds to the gap; with W = W(alpha) their sum is the whole gap."""
@@ -214,9 +221,37 @@ class MulticlassProblem(Problem):
         alpha[rows, self.y] = np.minimum(-alpha.sum(axis=1), 1.0)
         return alpha
 
-    def row_terms(self, z: np.ndarray, b: Any, alpha: np.ndarray) -> tuple[float, float]:
-        """Return what the rows add to P and to the gap."""
-        return self.over_rows(_excess, self.loss, self.y, self.share, self._votes(alpha), z + b)
+    def row_terms(self, z: np.ndarray, b: Any, alpha: np.ndarray) -> Terms:
+        """Return what the rows add to P, to the gap, and to the bounds of its rounding."""
+        votes = self._votes(alpha)
+        data = (self.loss, self.y, self.share, votes, z + b)
+        value, excess, mass, energy, cross = self.over_rows(_row_terms, *data)
+        flow = self.flow(alpha) if self.fit_intercept else 0.0
+        return Terms(value, excess, flow, mass, energy, cross)
+
+    def flow(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the votes of each class for each other class, summed over its rows."""
+        flow = np.zeros((self.n_classes, self.n_classes))
+        _add_votes(self.y, self.share, alpha, flow)
+        return flow
+
+    def _outward(
+        self, w: np.ndarray, b: Any, z: np.ndarray, alpha: np.ndarray, errors: Errors
+    ) -> tuple[Terms, Errors]:
+        terms = self.row_terms(z, 0.0, alpha)
+        errors = errors._replace(range=float(self.share @ np.ptp(z, axis=1)))
+        if self.fit_intercept:
+            errors = errors._replace(imbalance=precise_imbalance(self.y, self.share, alpha))
+        return terms, errors
+
+    def _precise_scores(self, w: np.ndarray, b: Any) -> np.ndarray:
+        b, none = np.broadcast_to(b, self.n_classes), np.zeros(self.shape[0])
+        columns = [precise_scores(self.rows, w[k], b[k], none) for k in range(self.n_classes)]
+        return np.ascontiguousarray(np.transpose(columns))
+
+    def precise_dual_sum_of(self, alpha: np.ndarray) -> np.ndarray:
+        columns = np.ascontiguousarray(alpha.T)
+        return np.stack([precise_dual_sum(self.rows, self.share, a, self.lam) for a in columns])
 
     def _vector(self, w: Any) -> np.ndarray:
         return self._matrix(w, (self.n_classes, self.shape[1]), "w")
@@ -382,17 +417,33 @@ def _set_votes(loss, y, z, p, start, stop):
         loss.votes(z[i], y[i], p[i])
 
 
-@rowwise(sums=2)
-def _excess(loss, y, share, p, z, start, stop):
-    value, excess = 0.0, 0.0
+@kernel
+def _add_votes(y, share, alpha, flow):
+    for i in range(len(y)):
+        for k in range(alpha.shape[1]):
+            if k != y[i]:
+                flow[y[i], k] -= share[i] * alpha[i, k]
+
+
+@rowwise(sums=5)
+def _row_terms(loss, y, share, p, z, start, stop):
+    """The sums of `zerogap.gap.Terms` but for the balance: a_y is the sum of the other votes"""
+    value, excess, mass, energy, cross = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(start, stop):
         if share[i] > 0.0:
             value += share[i] * loss.vector_value(z[i], y[i])
+            others, squares = 0.0, 0.0
             for k in range(z.shape[1]):
                 value += 0.0 * z[i, k]  # which must be finite
+                if k != y[i]:
+                    others += p[i, k]
+                    squares += p[i, k] * p[i, k]
+                    cross += share[i] * abs(p[i, k] * (z[i, k] - z[i, y[i]]))
+            mass += 2.0 * share[i] * others
+            energy += share[i] * (others * others + squares)
             term = loss.vector_excess(p[i], z[i], y[i])
             excess += share[i] * term if not term < 0.0 else 0.0
-    return value, excess
+    return value, excess, mass, energy, cross
 
 
 @rowwise(sums=0)

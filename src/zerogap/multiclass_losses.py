@@ -8,7 +8,7 @@ other losses.  Methods work in place on vectors, in Python and in kernels alike.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, inf, log
+from math import exp, inf, log, log1p
 
 import numpy as np
 
@@ -160,11 +160,20 @@ class Softmax(MulticlassLoss):
         for k in range(len(z)):
             norm += exp(z[k] - top)
         shift, total = top + log(norm), 0.0
+        others, shares = 0.0, 0.0
         for k in range(len(z)):
-            s = exp(z[k] - shift)
-            total += s - p[k]  # p log(p / s) - p + s is at least zero, term by term
-            if p[k] > 0.0:
-                total += p[k] * (log(p[k]) - z[k] + shift)
+            if k != y:
+                s = exp(z[k] - shift)
+                others += p[k]
+                shares += s
+                total += s - p[k]  # p log(p / s) - p + s is at least zero, term by term
+                if p[k] > 0.0:
+                    total += p[k] * (log(p[k]) - z[k] + shift)
+        # the row's own class, from what the others leave: where that is all, few digits are lost
+        total += others - shares
+        if others < 1.0:
+            rest = z[y] - shift if shares > 0.5 else log1p(-shares)
+            total += (1.0 - others) * (log1p(-others) - rest)
         return total
 
     def block_step(self, p, z, y, q, new):

@@ -21,9 +21,21 @@ from zerogap.checks import (
     check_weights,
     is_positive,
 )
+from zerogap.gap import (
+    UNIT,
+    Errors,
+    Evaluation,
+    Sizes,
+    Terms,
+    conclude,
+    evaluate,
+    gamma,
+    precise_errors,
+)
 from zerogap.losses import Loss, as_loss
 from zerogap.memory import free_memory
 from zerogap.penalties import L2, ElasticNet, as_penalty
+from zerogap.precise import precise_dual_sum, precise_scores, precise_sum
 from zerogap.rows import CSRRows, DenseRows, as_rows, compact
 
 
@@ -36,8 +48,26 @@ class Proof(NamedTuple):
     gap: float
     slack: float = math.nan  # the part of the gap that w != w(alpha) costs; NaN if not known
     z: Any = None  # scores of the training rows, without b; None if not kept
+    rounding: float = 0.0  # the part of the gap that bounds rounding
+    blur: float = 0.0  # how far `primal` may be from P, by rounding
+
+    @classmethod
+    def of(cls, found: Evaluation, b: Any, alpha: Any, z: Any = None) -> Proof:
+        """Return the proof that an evaluation is."""
+        return cls(b, alpha, found.primal, found.gap, found.slack, z, found.rounding, found.blur)
+
+    @property
+    def dual(self) -> float:
+        """A lower bound of D, and so of every model's objective."""
+        return self.primal - self.gap - self.blur
+
+    @property
+    def certificate(self) -> Certificate:
+        """The proof's numbers."""
+        return Certificate(self.primal, self.dual, self.gap, rounding=self.rounding)
 
 
+NOWHERE = np.empty(0)
 _ON_DEVICE = ("cupy", "cupyx", "zerogap.cuda")  # modules of arrays and rows on a GPU
 
 
@@ -116,6 +146,7 @@ class Problem(OnProcessor, Struct):
     penalty: L2 | ElasticNet
     lam: float
     fit_intercept: bool
+    origin: np.ndarray  # what was subtracted from the columns, if anything was
 
     def __new__(
         cls,
@@ -163,7 +194,7 @@ class Problem(OnProcessor, Struct):
             raise ValueError(f"lam must be a positive, finite number, got {lam!r}")
         check_scale(rows.sqnorms, float(lam), total)
         penalty, more = as_penalty(l1_ratio), self._more_fields(y)
-        given = (loss, penalty, float(lam), bool(fit_intercept))
+        given = (loss, penalty, float(lam), bool(fit_intercept), NOWHERE)
         self._set(rows, self.place(y), self.place(share), rows.sqnorms, *given, *more)
 
     def _wrapped(self, X: Any) -> Any:
@@ -187,7 +218,8 @@ class Problem(OnProcessor, Struct):
         Scores, `row_terms` and dual sums of the parts add up to those of the whole.
         """
         rows = as_rows(X)
-        fields = (rows, y, share, rows.sqnorms, loss, as_penalty(l1_ratio), lam, fit_intercept)
+        given = (loss, as_penalty(l1_ratio), lam, fit_intercept, NOWHERE)
+        fields = (rows, y, share, rows.sqnorms, *given)
         if loss.task == "multiclass":
             from zerogap.multiclass import MulticlassProblem  # built on this file
 
@@ -258,8 +290,11 @@ class Problem(OnProcessor, Struct):
 
     def _dual_value(self, alpha: np.ndarray, u: np.ndarray) -> float:
         """Return D(alpha) for a feasible alpha with the dual sum u."""
-        cost = self.over_features(_penalty_conjugate, self.penalty, u)
-        return -self._mean_conjugate(alpha) - self.lam * cost
+        return -self._mean_conjugate(alpha) - self.lam * self._penalty_conjugate(u)
+
+    def _penalty_conjugate(self, u: np.ndarray) -> float:
+        """Return g*(u)."""
+        return self.over_features(_penalty_conjugate, self.penalty, u.ravel())
 
     def _mean_conjugate(self, alpha: np.ndarray) -> float:
         """Return 1/S sum_i s_i phi*(-a_i)."""
@@ -286,8 +321,7 @@ class Problem(OnProcessor, Struct):
         w, b = self._vector(w), self.checked_intercept(b)
         z = self.scores(w)
         alpha = self.dual_point(z, b) if alpha is None else self.feasible(self._dual_vector(alpha))
-        primal, gap, _ = self._primal_and_gap(w, b, z, alpha)
-        return Certificate(primal, primal - gap, gap)
+        return self.prove(w, b, z, alpha).certificate
 
     def checked_intercept(self, b: Any) -> Any:
         """Return b if a model of this problem may have it, else say why not.
@@ -332,22 +366,30 @@ class Problem(OnProcessor, Struct):
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Return alpha clipped to the loss' domain and, with an intercept, made to sum to zero.
 
-        The heavier sign is scaled down, which cannot leave a domain that contains zero; where the
-        domain is the whole line the mean is subtracted, which changes D less.
+        See `balanced`.
         """
         alpha = alpha.copy()
         self.over_rows(_clip, self.loss, self.y, alpha)
-        unbounded = self.loss.domain(1.0) == (-math.inf, math.inf)
-        if self.fit_intercept and unbounded:
-            alpha -= self.share @ alpha
-        elif self.fit_intercept:
-            up = self.share @ np.maximum(alpha, 0.0)
-            down = -(self.share @ np.minimum(alpha, 0.0))
-            if up > down:
-                alpha[alpha > 0] *= down / up
-            elif down > up:
-                alpha[alpha < 0] *= up / down
-        return alpha
+        return self.balanced(alpha, self.balance_sums(alpha)) if self.fit_intercept else alpha
+
+    def balance_sums(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the sums that `balanced` needs; those of parts of the rows add up."""
+        positive, negative = np.maximum(alpha, 0.0), np.maximum(-alpha, 0.0)
+        return np.array([float(self.share @ positive), float(self.share @ negative)])
+
+    def balanced(self, alpha: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        """Return alpha, which may be that of a part of the rows, with a sum of zero over all rows.
+
+        The heavier sign is scaled down, which cannot leave a domain that contains zero; where the
+        domain is the whole line the mean is subtracted, which changes D less.
+        """
+        up, down = map(float, sums)
+        if self.loss.domain(1.0) == (-math.inf, math.inf):
+            return alpha - (up - down)
+        if up == down:
+            return alpha
+        heavy = alpha > 0.0 if up > down else alpha < 0.0
+        return np.where(heavy, alpha * (min(up, down) / max(up, down)), alpha)
 
     def first_intercept(self) -> Any:
         """Return the intercept to start from: the best one for w = 0."""
@@ -396,11 +438,12 @@ class Problem(OnProcessor, Struct):
         alpha: np.ndarray | None,
         accuracy: float = 0.0,
         trust: bool = True,
+        tolerated: float = 0.0,
     ) -> Proof:
         """Certify (w, b) with the best b for this w.
 
         Unless the given alpha is to be trusted, it competes with the point that belongs to (w, b)
-        and with zero.
+        and with zero.  Rounding up to that share of P does not ask for more precision.
         """
         z = self.scores(w)
         b = self.best_intercept(z, b, accuracy) if self.fit_intercept else 0.0
@@ -410,7 +453,7 @@ class Problem(OnProcessor, Struct):
             points.append(
                 self.xp.zeros(self.dual_shape)
             )  # far from the optimum nothing may be better
-        proofs = [Proof(b, point, *self._primal_and_gap(w, b, z, point), z) for point in points]
+        proofs = [self.prove(w, b, z, point, tolerated) for point in points]
         return min(proofs, key=lambda proof: proof.gap)
 
     def take(self, order: np.ndarray) -> Problem:
@@ -439,25 +482,130 @@ class Problem(OnProcessor, Struct):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
-    def _primal_and_gap(
-        self, w: np.ndarray, b: float, z: np.ndarray, alpha: np.ndarray
-    ) -> tuple[float, float, float]:
-        """Return P, P - D as a sum of Fenchel-Young terms >= 0, and the penalty's share of that."""
-        u = self.dual_sum(alpha).ravel()
-        loss, gap = self.row_terms(z, b, alpha)
-        cost, slack = self.over_features(_penalty_terms, self.penalty, w.ravel(), u)
-        if not math.isfinite(loss + cost):  # weights or data are not finite: nothing is proved
-            return math.nan, math.inf, math.inf
-        if math.isnan(gap + slack):
-            return loss + self.lam * cost, math.inf, math.inf
-        primal, gap, slack = loss + self.lam * cost, gap + self.lam * slack, self.lam * slack
-        if gap > 0.5 * primal:  # so far away the terms' rounding might pass for a bound
-            gap = max(gap, _gap_above(primal, self._dual_value(alpha, u)))
-        return primal, gap, slack
+    def prove(
+        self, w: np.ndarray, b: Any, z: np.ndarray, alpha: np.ndarray, tolerated: float = 0.0
+    ) -> Proof:
+        """Return what (w, b), with the scores z of w, and a feasible alpha prove.
 
-    def row_terms(self, z: np.ndarray, b: float, alpha: np.ndarray) -> tuple[float, float]:
-        """Return what the rows add to P and, as Fenchel-Young terms >= 0, to the gap."""
-        return self.over_rows(_excess, self.loss, self.y, self.share, alpha, z, b)
+        Where rounding might be more than the tolerated share of P, and more than some of the gap,
+        better bounds of it are tried, and then more precise arithmetic.
+        """
+        u, terms = self.dual_sum(alpha), self.row_terms(z, b, alpha)
+        sizes = Sizes(self.shape[0], self.rows.width, self._length)
+        penalty = self.over_features(_penalty_terms, self.penalty, w.ravel(), u.ravel())
+
+        def conjugates() -> tuple[float, float]:
+            return self._mean_conjugate(alpha), self._penalty_conjugate(u)
+
+        found, errors = conclude(self, sizes, terms, w, b, penalty, u, conjugates)
+        if found.is_coarse(tolerated):
+            sizes = sizes._replace(columns=self._column_sizes)
+            found, errors = conclude(self, sizes, terms, w, b, penalty, u, conjugates)
+        if found.is_coarse(tolerated) and not self.on_device:
+            found = min(
+                found, self._precisely(w, b, alpha, terms, sizes, errors), key=lambda e: e.gap
+            )
+        return Proof.of(found, b, alpha, z)
+
+    def _precisely(
+        self,
+        w: np.ndarray,
+        b: Any,
+        alpha: np.ndarray,
+        terms: Terms,
+        sizes: Sizes,
+        rough: Errors,
+    ) -> Evaluation:
+        """Return P and the gap from scores and a dual sum in twice the precision."""
+        z, u = self._precise_scores(w, b), self.precise_dual_sum_of(alpha)
+        score = math.sqrt(float((self.share @ (z * z)).sum()))
+        once = sizes._replace(rows=1, width=1, columns=self._rounded_columns)
+        rounded = once.errors(Terms(0.0, 0.0, energy=terms.energy), w, 0.0, self.lam)
+        length = math.sqrt(float((u * u).sum()))
+        errors = precise_errors(rough, sizes, rounded, score, length)
+        terms, errors = self._outward(w, b, z, alpha, errors)
+        cost, slack = self.over_features(_penalty_terms, self.penalty, w.ravel(), u.ravel())
+        return evaluate(self, terms, cost, slack, length, sizes.rows, errors, b)
+
+    def _precise_scores(self, w: np.ndarray, b: Any) -> np.ndarray:
+        """Return x_i.w + b, less the targets of a loss of residuals, rounded once."""
+        aim = self.y if self.loss.task == "regression" else np.zeros(self.shape[0])
+        return precise_scores(self.rows, w, float(b), aim)
+
+    def precise_dual_sum_of(self, alpha: np.ndarray) -> np.ndarray:
+        """Return u(alpha), rounded as if it had no large terms that cancel."""
+        return precise_dual_sum(self.rows, self.share, alpha, self.lam)
+
+    def _outward(
+        self, w: np.ndarray, b: Any, z: np.ndarray, alpha: np.ndarray, errors: Errors
+    ) -> tuple[Terms, Errors]:
+        """Return the rows' terms at the worse ends of precise scores, and no error of scores."""
+        y, twice = self.y, gamma(self.rows.width + 6) ** 2
+        rounded = w[self._rounded_columns > 0.0]
+        per_length = twice * math.sqrt(float(w @ w)) + 2.0 * UNIT * math.sqrt(rounded @ rounded)
+        doubt = 2.0 * UNIT * np.abs(z) + per_length * np.sqrt(self.sqnorms) + twice * abs(b)
+        if self.loss.task == "regression":
+            doubt += twice * np.abs(y)
+            y = np.zeros_like(y)  # scores are seen from there
+        *sums, off = self.over_rows(_outward_terms, self.loss, y, self.share, alpha, z, doubt)
+        errors = errors._replace(scores=0.0, value=off)
+        if self.fit_intercept:
+            errors = self._balanced_by_one_row(y, z, alpha, errors)
+        return Terms(*sums), errors
+
+    def _balanced_by_one_row(
+        self, y: np.ndarray, z: np.ndarray, alpha: np.ndarray, errors: Errors
+    ) -> Errors:
+        """Return errors of the point in which one row, as short as can be, makes a sum to zero."""
+        excess = precise_sum(self.share, alpha)
+        over = abs(excess) * (1.0 + 4.0 * UNIT)
+        able = self.share * alpha * np.sign(excess) >= 2.0 * over
+        if not over:
+            return errors._replace(balanced=True)
+        if not able.any():
+            return errors
+        k = int(np.argmin(np.where(able, self.sqnorms, np.inf)))
+        cost = over / abs(alpha[k]) * self.loss.value(z[k], y[k])
+        moved = over * math.sqrt(self.sqnorms[k]) / self.lam
+        return errors._replace(
+            excess=2.0 * cost, dual_sum=errors.dual_sum + 2.0 * moved, balanced=True
+        )
+
+    @functools.cached_property
+    def _rounded_columns(self) -> np.ndarray:
+        """Root mean squares of columns whose entries were rounded by a shift, zero for others.
+
+        A difference of two numbers is exact if neither is more than twice the other.
+        """
+        sizes = self._column_sizes.copy()
+        if not len(self.origin):
+            return 0.0 * sizes
+        exact = self.rows.largest_entries() <= 0.5 * np.abs(self.origin)
+        sizes[exact | (self.origin == 0.0)] = 0.0
+        return sizes
+
+    @functools.cached_property
+    def _length(self) -> float:
+        """Root of the mean of |x_i|^2."""
+        return math.sqrt(float(self.share @ self.sqnorms))
+
+    @functools.cached_property
+    def _column_sizes(self) -> np.ndarray:
+        """Roots of the mean squares of the columns."""
+        return np.sqrt(self.rows.square_sums(self.share))
+
+    def plain_gap(
+        self, w: np.ndarray, b: Any, z: np.ndarray, alpha: np.ndarray
+    ) -> tuple[float, float]:
+        """Return P and P - D as they are computed, for solvers: not a proof."""
+        u, terms = self.dual_sum(alpha), self.row_terms(z, b, alpha)
+        cost, slack = self.over_features(_penalty_terms, self.penalty, w.ravel(), u.ravel())
+        primal, gap = terms.value + self.lam * cost, terms.excess + self.lam * slack
+        return (primal, gap) if math.isfinite(gap) else (primal, math.inf)
+
+    def row_terms(self, z: np.ndarray, b: float, alpha: np.ndarray) -> Terms:
+        """Return what the rows add to P, to the gap, and to the bounds of its rounding."""
+        return Terms(*self.over_rows(_row_terms, self.loss, self.y, self.share, alpha, z, b))
 
     def value_at(self, z: np.ndarray, w: np.ndarray) -> float:
         """Return the objective of a model with weights w and scores z, the intercept included."""
@@ -505,12 +653,6 @@ class Problem(OnProcessor, Struct):
         return check_vector(alpha, self.shape[0], "alpha", "samples")
 
 
-def _gap_above(primal: float, dual: float) -> float:
-    """Return P - D, rounded so that P minus it is D at most."""
-    gap = primal - dual
-    return gap if primal - gap <= dual else math.nextafter(gap, math.inf)
-
-
 def _restore(cls: type[Problem], values: tuple[Any, ...]) -> Problem:
     """Return a problem made of checked fields."""
     problem = object.__new__(cls)
@@ -537,17 +679,46 @@ def _conjugates(loss, y, share, alpha, start, stop):
     return total
 
 
-@rowwise(sums=2)
-def _excess(loss, y, share, alpha, z, b, start, stop):
-    """The loss' parts of P and of the gap: 1/S sum s phi(z), 1/S sum s (phi(z) + phi*(-a) + a z)"""
-    value, excess = 0.0, 0.0
+@rowwise(sums=7)
+def _row_terms(loss, y, share, alpha, z, b, start, stop):
+    """The sums of `zerogap.gap.Terms`"""
+    value, excess, balance, mass, energy, cross, target = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(start, stop):
         if share[i] > 0.0:
-            score = z[i] + b
+            score, a, aim = z[i] + b, share[i] * alpha[i], loss.aim(y[i])
             value += share[i] * loss.value(score, y[i]) + 0.0 * score  # which must be finite
             term = loss.excess(alpha[i], score, y[i])
             excess += share[i] * term if not term < 0.0 else 0.0  # rounding; NaN must show
-    return value, excess
+            balance += a
+            mass += abs(a)
+            energy += a * alpha[i]
+            cross += abs(a * (score - aim))
+            target += share[i] * aim * aim
+    return value, excess, balance, mass, energy, cross, target
+
+
+@rowwise(sums=8)
+def _outward_terms(loss, y, share, alpha, z, doubt, start, stop):
+    """The sums of `_row_terms`, of which the gap's are taken at the worse end of z +- doubt
+
+    The last sum is how far the losses are off.
+    """
+    value, excess, balance, mass, energy, cross = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    off = 0.0
+    for i in range(start, stop):
+        if share[i] > 0.0:
+            a, low, high = share[i] * alpha[i], z[i] - doubt[i], z[i] + doubt[i]
+            here = loss.value(z[i], y[i])
+            value += share[i] * here
+            left, right = loss.value(low, y[i]), loss.value(high, y[i])
+            off += share[i] * max(abs(left - here), abs(right - here))
+            term = max(loss.excess(alpha[i], low, y[i]), loss.excess(alpha[i], high, y[i]))
+            excess += share[i] * term if not term < 0.0 else 0.0
+            balance += a
+            mass += abs(a)
+            energy += a * alpha[i]
+            cross += abs(a * z[i])
+    return value, excess, balance, mass, energy, cross, 0.0, off
 
 
 @rowwise(sums=0)
@@ -613,6 +784,8 @@ def penalty_cost(penalty: L2 | ElasticNet, w: np.ndarray) -> float:
     return _penalty_cost(penalty, w, 0, len(w))
 
 
-def penalty_slack(penalty: L2 | ElasticNet, w: np.ndarray, u: np.ndarray) -> float:
-    """Return g(w) + g*(u) - w.u."""
-    return _penalty_terms(penalty, w, u, 0, len(w))[1]
+def penalty_and_slack(
+    penalty: L2 | ElasticNet, w: np.ndarray, u: np.ndarray
+) -> tuple[float, float]:
+    """Return g(w), and g(w) + g*(u) - w.u."""
+    return _penalty_terms(penalty, w, u, 0, len(w))

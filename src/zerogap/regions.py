@@ -150,8 +150,7 @@ def find_region(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray | Non
     b = shifted.inward(w, problem.checked_intercept(b))
     z = inner.scores(w)
     alpha = inner.dual_point(z, b) if alpha is None else inner.feasible(alpha)
-    proof = Proof(b, alpha, *inner._primal_and_gap(w, b, z, alpha), z)
-    return Evidence.of(problem, w, proof).region
+    return Evidence.of(problem, w, inner.prove(w, b, z, alpha)).region
 
 
 def _interval(

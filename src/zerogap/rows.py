@@ -35,6 +35,11 @@ class Rows(Struct):
         """Number of stored values."""
         raise NotImplementedError
 
+    @property
+    def width(self) -> int:
+        """Number of stored values of the longest row."""
+        raise NotImplementedError
+
     def product(self, W: np.ndarray) -> np.ndarray:
         """Return X W' for weights W of shape (k, n_features)."""
         raise NotImplementedError
@@ -87,6 +92,10 @@ class Rows(Struct):
             _add_squares(self, h, out, *block)
         return out
 
+    def largest_entries(self) -> np.ndarray:
+        """Return the largest size of the entries of each column."""
+        raise NotImplementedError
+
     @functools.cached_property
     def sqnorms(self) -> np.ndarray:
         """|x_i|^2 for all rows, in float64."""
@@ -138,6 +147,10 @@ class DenseRows(Rows):
         return self.X.shape
 
     @property
+    def width(self) -> int:
+        return self.X.shape[1]
+
+    @property
     def stored(self) -> int:
         return self.X.size
 
@@ -149,6 +162,9 @@ class DenseRows(Rows):
         for part in _slices(*self.shape):
             np.subtract(self.X[part], origin, out=out[part])
         return type(self)(out)
+
+    def largest_entries(self) -> np.ndarray:
+        return np.maximum(self.X.max(axis=0), -self.X.min(axis=0))
 
     def product(self, W: np.ndarray) -> np.ndarray:
         if self.X.dtype == W.dtype:
@@ -179,6 +195,18 @@ class DenseRows(Rows):
             scaled *= roots[part, None]
             total += scaled.T @ scaled
         return total
+
+    def span(self, i):
+        """Places of the values of row i"""
+        return range(self.X.shape[1])
+
+    def entry_column(self, i, k):
+        """Column of the k-th value of row i"""
+        return k
+
+    def entry_value(self, i, k):
+        """The k-th value of row i"""
+        return np.float64(self.X[i, k])
 
     def dot(self, i, u, penalty):
         """x_i . w  with  w = penalty.to_primal(u)"""
@@ -261,6 +289,10 @@ class CSRRows(Rows):
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
         return len(self.indptr) - 1, self.n_columns
 
+    @functools.cached_property
+    def width(self) -> int:
+        return int(np.diff(self.indptr).max(initial=0))
+
     @property
     def stored(self) -> int:
         return len(self.data)
@@ -288,6 +320,9 @@ class CSRRows(Rows):
         indices = tuple(np.concatenate(part) for part in (rows, places))
         shifted = sparse.csr_matrix((np.concatenate(data), indices), self.shape)
         return cast("Self", _csr_rows(shifted))
+
+    def largest_entries(self) -> np.ndarray:
+        return abs(self._matrix()).max(axis=0).toarray().ravel()
 
     def product(self, W: np.ndarray) -> np.ndarray:
         return self._matrix() @ W.T
@@ -326,6 +361,14 @@ class CSRRows(Rows):
     def span(self, i):
         """Places of the values of row i: without a sign, which kernels would look for each time"""
         return range(np.uintp(self.indptr[i]), np.uintp(self.indptr[i + 1]))
+
+    def entry_column(self, i, k):
+        """Column of the value at place k, which is one of row i"""
+        return self.indices[k]
+
+    def entry_value(self, i, k):
+        """The value at place k"""
+        return np.float64(self.data[k])
 
     @in_order
     def dot(self, i, u, penalty):

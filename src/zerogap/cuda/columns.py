@@ -14,16 +14,16 @@ import numpy as np
 
 from zerogap.cuda.device import SIMULATED, to_host
 from zerogap.cuda.kernels import cuda, launch, module_of, view
+from zerogap.gap import Sizes, Terms, conclude
 from zerogap.losses import Loss
 from zerogap.problem import (
     Problem,
     Proof,
     _clip,
     _conjugates,
-    _excess,
-    _gap_above,
     _penalty_conjugate,
     _penalty_terms,
+    _row_terms,
 )
 
 _THREADS = 2 if SIMULATED else 512  # of a block, which finds an intercept
@@ -128,25 +128,31 @@ class Columns:
         alpha = self._feasible(alpha)
         u = self.dual_sums(alpha)
         given = [a.ravel() for a in (self.y, self.share, alpha, z + xp.asarray(b))]
-        losses, excess = launch(_excess, z.size, first.loss, *given, 0.0, columns=K)
+        sums = launch(_row_terms, z.size, first.loss, *given, 0.0, columns=K)
         pairs = [xp.ascontiguousarray(a).ravel() for a in (W.T, u)]
-        costs, slacks = launch(_penalty_terms, u.size, first.penalty, *pairs, columns=K)
-        primals, gaps = losses + self.lam * costs, excess + self.lam * slacks
-        if np.any(gaps > 0.5 * primals):  # as in Problem
-            (conjugates,) = launch(_conjugates, z.size, first.loss, *given[:3], columns=K)
+        penalties = launch(_penalty_terms, u.size, first.penalty, *pairs, columns=K)
+
+        @functools.cache
+        def conjugates() -> Any:
+            (losses,) = launch(_conjugates, z.size, first.loss, *given[:3], columns=K)
             (duals,) = launch(_penalty_conjugate, u.size, first.penalty, pairs[1], columns=K)
-            duals = -conjugates - self.lam * duals
-            far = [_gap_above(*pair) for pair in zip(primals, duals, strict=True)]
-            gaps = np.where(gaps > 0.5 * primals, np.maximum(gaps, far), gaps)
-        finite = np.isfinite(primals)
-        primals, gaps = np.where(finite, primals, np.nan), np.where(finite, gaps, np.inf)
+            return losses, duals
+
+        def far(k: int) -> tuple[float, float]:
+            losses, duals = conjugates()
+            return float(losses[k]), float(duals[k])
+
         points, scores = (np.ascontiguousarray(to_host(a).T) for a in (alpha, z))
-        intercepts, slacks = to_host(b), np.where(finite, self.lam * slacks, np.inf)
-        return [
-            Proof(float(intercepts[k]), points[k], float(primals[k]), float(gaps[k]),
-                  float(slacks[k]), scores[k])
-            for k in range(K)
-        ]  # fmt: skip
+        intercepts, weights, duals = to_host(b), to_host(W), to_host(u).T
+        sizes = Sizes(first.shape[0], first.rows.width, first._length)
+        proofs = []
+        for k, problem in enumerate(self.problems):
+            bk, terms = float(intercepts[k]), Terms(*map(float, sums[:, k]))
+            penalty = float(penalties[0][k]), float(penalties[1][k])
+            point = (weights[k], bk, penalty, duals[k], functools.partial(far, k))
+            found, _ = conclude(problem, sizes, terms, *point)
+            proofs.append(Proof.of(found, bk, points[k], scores[k]))
+        return proofs
 
     def _feasible(self, alpha: Any) -> Any:
         """Return `Problem.feasible` of each column."""

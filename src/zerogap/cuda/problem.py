@@ -107,6 +107,10 @@ class DeviceMulticlassProblem(_OnDevice, MulticlassProblem):
     def _votes(self, alpha: np.ndarray) -> np.ndarray:
         return self._labels - alpha
 
+    def flow(self, alpha: np.ndarray) -> np.ndarray:
+        others = -alpha * (1.0 - self._labels)
+        return to_host(self._labels.T @ (self.share[:, None] * others))
+
     def _matrix(self, a: Any, shape: tuple[int, int], name: str) -> Any:
         return self._on_device(a, shape, name)
 

@@ -120,6 +120,11 @@ class DeviceRows:
         """Number of rows and of columns."""
         raise NotImplementedError
 
+    @property
+    def width(self) -> int:
+        """Number of values of the longest row, or more."""
+        return self.shape[1]
+
     @functools.cached_property
     def sqnorms(self) -> Any:
         """|x_i|^2 for all rows, in float64."""

@@ -10,7 +10,7 @@ from scipy import sparse
 from zerogap.dask.crew import Restart
 from zerogap.dask.messages import Message, Reply
 from zerogap.dask.training import Run, totals
-from zerogap.problem import Problem, penalty_cost, penalty_slack
+from zerogap.problem import Problem, penalty_cost
 from zerogap.rows import CSRRows
 from zerogap.solvers.sdca import SDCA
 
@@ -46,10 +46,10 @@ def descend(run: Run, w: np.ndarray) -> None:
     while True:
         run.b = x[w_size:].reshape(np.shape(run.b)) if free else run.b
         w = x[:w_size].reshape(shape)
-        gap = lam * penalty_slack(run.frame.penalty, x[:w_size], np.ravel(reply.u))
+        gap = run.frame.penalty_terms(x[:w_size], np.ravel(reply.u))[1]
         if free:
             gap += 2.0 * float(np.sum(np.square(reply.mean)))
-        run.record("L-BFGS", w, run.b, value, gap, not free)
+        run.estimated("L-BFGS", w, value, gap)
         run.save(w)
         if run.reason or run.is_promising(value, gap):
             try:
@@ -117,7 +117,7 @@ def gather(run: Run) -> None:
             primal, gap = totals(run, reply)
             if reply.alphas:
                 run.save(run.w, reply.alphas)
-            run.record("gather", run.w, run.b, primal, gap, not run.spec.fit_intercept)
+            run.estimated("gather", run.w, primal, gap)
             near.add(reply.rows)
             if not near.chunks:
                 run.reason = run.reason or "max_rounds"  # rounding: no row can do better
@@ -174,7 +174,7 @@ class _Near:
                 continue
             next_look += max(3, done // 4)
             w, b, alpha = solver.answer(part, state)
-            excess = part.row_terms(part.scores(w), b, cast("np.ndarray", alpha))[1]
+            excess = part.row_terms(part.scores(w), b, cast("np.ndarray", alpha)).excess
             off = 2.0 * float(np.abs(state.bias[1]).sum()) if spec.fit_intercept else 0.0
             late = run.limits.max_seconds is not None and run.seconds > run.limits.max_seconds
             if excess + off <= goal or late:

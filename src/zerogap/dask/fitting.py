@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from zerogap.dask.crew import Crew
 from zerogap.dask.saving import load
 from zerogap.dask.training import Limits, Outcome, Run, local_epochs
 from zerogap.dask.work import Spec
+from zerogap.gap import Sizes
 from zerogap.losses import Loss
 from zerogap.penalties import as_penalty
 from zerogap.problem import Problem
@@ -53,6 +55,7 @@ def run_id() -> str:
 class Stated:
     """What all chunks together say about the problem."""
 
+    rows: int
     n_features: int
     total: float  # weight, with that of classes
     classes: np.ndarray | None
@@ -99,6 +102,7 @@ def state(summaries: list[Summary], classify: bool, class_weight: Any) -> Stated
         shares = totals / total
     prints = "\n".join(summary.fingerprint for summary in summaries)
     return Stated(
+        sum(summary.rows for summary in summaries),
         features,
         total,
         classes,
@@ -164,7 +168,10 @@ def train(
     crew: Crew, spec: Spec, stated: Stated, b: Any, limits: Limits, folder: Path | None
 ) -> Outcome:
     """Solve one problem with the rows that the crew holds."""
-    run = Run(crew, spec, stated.n_features, limits, b)
+    weighted = stated.factors is not None  # then the mean is one with other weights
+    length = math.sqrt(stated.largest if weighted else stated.mean_sqnorm)
+    sizes = Sizes(stated.rows, stated.n_features, length)
+    run = Run(crew, spec, sizes, limits, b)
     saved = None
     if folder is not None:
         defines = (spec.number, spec.loss, spec.lam, spec.l1_ratio, spec.fit_intercept)

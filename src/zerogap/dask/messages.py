@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from zerogap.gap import Terms
+
 
 @dataclass(frozen=True)
 class Message:
@@ -34,6 +36,7 @@ class Reply:
     conjugates: Any = 0.0  # on the grid of steps
     diagonal: Any = 0.0
     undecided: int = 0  # bytes of the rows that moved
+    terms: list[Terms] = field(default_factory=list)  # of a certificate, for each offset of b
     alphas: dict[int, np.ndarray] = field(default_factory=dict)
     rows: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     origins: dict[int, str] = field(default_factory=dict)
@@ -48,7 +51,8 @@ class Reply:
     @property
     def finite(self) -> bool:
         """Whether the sums are numbers."""
-        numbers = (self.value, self.excess, self.u, self.mean, self.sums, self.conjugates)
+        numbers = [self.value, self.excess, self.u, self.mean, self.sums, self.conjugates]
+        numbers += [x for terms in self.terms for x in (terms.value, terms.excess)]
         return all(bool(np.isfinite(x).all()) for x in numbers)
 
 
@@ -57,6 +61,8 @@ def merge(replies: list[Reply]) -> Reply:
     total = Reply()
     for name in ("value", "excess", "u", "mean", "sums", "conjugates", "diagonal", "undecided"):
         setattr(total, name, sum((getattr(reply, name) for reply in replies), start=0.0))
+    columns = zip(*(reply.terms for reply in replies if reply.terms), strict=True)
+    total.terms = [sum(column[1:], start=column[0]) for column in columns]
     for reply in replies:
         total.alphas |= reply.alphas
         total.rows |= reply.rows

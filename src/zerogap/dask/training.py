@@ -22,10 +22,11 @@ from zerogap.dask.crew import Crew, Restart
 from zerogap.dask.messages import Message, Reply
 from zerogap.dask.saving import Saved, save
 from zerogap.dask.work import Spec
+from zerogap.gap import Sizes, conclude
 from zerogap.history import History, Record
 from zerogap.memory import free_memory
 from zerogap.penalties import L2
-from zerogap.problem import Problem, penalty_cost, penalty_slack
+from zerogap.problem import Problem, Proof, penalty_and_slack, penalty_cost
 
 _PATIENCE = 4  # further rounds of local epochs that are worth waiting for
 _GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -57,8 +58,9 @@ class Outcome:
 class Run:
     """Where a run stands: the point (u, b) that all groups know, the records, and the limits."""
 
-    def __init__(self, crew: Crew, spec: Spec, n_features: int, limits: Limits, b: Any) -> None:
-        self.crew, self.spec, self.limits = crew, spec, limits
+    def __init__(self, crew: Crew, spec: Spec, sizes: Sizes, limits: Limits, b: Any) -> None:
+        self.crew, self.spec, self.limits, self.sizes = crew, spec, limits, sizes
+        n_features = sizes.width
         classes = 0 if spec.classes is None else len(spec.classes)
         nothing = sparse.csr_matrix((1, n_features))
         some = np.zeros(1, np.int64 if spec.loss.task == "multiclass" else np.float64)
@@ -108,18 +110,19 @@ class Run:
             _OFFSETS * step if self.spec.fit_intercept and not np.ndim(self.b) else np.zeros(1)
         )
         reply = self.crew.examine(w, self.b, offsets, sums)
-        penalty, flat = self.frame.penalty, w.ravel()
-        cost = self.spec.lam * penalty_cost(penalty, flat)
-        slack = self.spec.lam * penalty_slack(penalty, flat, np.ravel(reply.u))
-        values = np.asarray(reply.value)
-        best = int(np.argmin(values))
-        gap = float(reply.excess + slack + (values[best] - values[0]))
-        primal = float(values[best] + cost)
-        b = self.b + offsets[best]
+        best = int(np.argmin([terms.value for terms in reply.terms]))
+        b, frame = self.b + offsets[best], self.frame._with(fit_intercept=self.spec.fit_intercept)
+        penalty = penalty_and_slack(frame.penalty, w.ravel(), np.ravel(reply.u))
+
+        def conjugates() -> tuple[float, float]:
+            return float(reply.conjugates), frame._penalty_conjugate(reply.u)
+
+        point = (w, b, penalty, reply.u, conjugates)
+        found, _ = conclude(frame, self.sizes, reply.terms[best], *point)
         self.patience = 0.3 * estimate
-        if gap <= self.limits.tol * abs(primal):
+        if found.gap <= self.limits.tol * abs(found.primal):
             self.reason, self.best = "converged", None
-        self.record(phase, w, b, primal, max(gap, 0.0), True)
+        self.record(phase, w, b, Proof.of(found, b, None).certificate, True)
         return bool(self.reason)
 
     def look(self, phase: str, estimate: float) -> bool:
@@ -132,12 +135,16 @@ class Run:
             except Restart as lost:
                 self.restart(lost.totals)
 
+    def estimated(self, phase: str, w: np.ndarray, primal: float, gap: float) -> None:
+        """Write down what is known of a point that is not certified."""
+        self.record(phase, w, self.b, Certificate(primal, primal - gap, gap), False)
+
     def record(
-        self, phase: str, w: np.ndarray, b: Any, primal: float, gap: float, exact: bool
+        self, phase: str, w: np.ndarray, b: Any, certificate: Certificate, exact: bool
     ) -> None:
         """Write a row of history, keep a certified point if it is the best, look at the limits."""
-        rounds, seconds = self.crew.rounds - self.first_round, self.seconds
-        certificate = Certificate(primal, primal - gap, gap, rounds, seconds, solver=phase)
+        rounds, seconds, gap = self.crew.rounds - self.first_round, self.seconds, certificate.gap
+        certificate = replace(certificate, epochs=rounds, seconds=seconds, solver=phase)
         b = b if np.ndim(b) else float(b)
         if exact and math.isfinite(gap) and (self.best is None or gap < self.best.certificate.gap):
             self.best = Outcome(w, b, certificate, self.history)
@@ -194,7 +201,7 @@ def local_epochs(run: Run) -> None:
             primal, gap = totals(run, reply)
             if reply.alphas:
                 run.save(run.w, reply.alphas)
-            run.record("epochs", run.w, run.b, primal, gap, not run.spec.fit_intercept)
+            run.estimated("epochs", run.w, primal, gap)
             gaps.append(gap / abs(primal) if primal else math.inf)
             run.theta = line_search(run, reply, grid)
             run.u = run.u + run.theta * reply.u

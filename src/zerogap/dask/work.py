@@ -18,7 +18,6 @@ import numpy as np
 
 from zerogap._jit import rowwise
 from zerogap.dask.chunks import Data, Summary, read
-from zerogap.dask.feasible import balance, balanced
 from zerogap.dask.messages import Message, Reply
 from zerogap.losses import Loss
 from zerogap.multiclass import MulticlassProblem, set_row_gaps
@@ -153,9 +152,9 @@ def step(run: str, group: int, stamp: int, message: Message) -> Reply | None:
         for k, chunk in found.chunks.items():
             part, alpha = chunk.part, old[k]
             z = part.scores(weights)
-            value, excess = part.row_terms(z, message.b, alpha)
-            reply.value += value
-            reply.excess += excess
+            terms = part.row_terms(z, message.b, alpha)
+            reply.value += terms.value
+            reply.excess += terms.excess
             if message.save:
                 reply.alphas[k] = alpha
             if message.job == "look":
@@ -201,13 +200,14 @@ def examine(
         reply = Reply()
         for chunk in found.chunks.values():
             part, alpha = chunk.part, chunk.versions[stamp][0]
+            alpha = part.feasible(alpha)
             if found.spec.fit_intercept:
-                alpha = balanced(part, alpha, sums)
-            z = part.scores(w)
-            reply.excess += part.row_terms(z, b, alpha)[1]
-            reply.value = reply.value + np.array(
-                [part.value_at(z + (b + offset), np.zeros(1)) for offset in offsets]
-            )
+                alpha = part.balanced(alpha, sums)
+            z, free = part.scores(w), part._with(fit_intercept=found.spec.fit_intercept)
+            terms = [free.row_terms(z, b + offset, alpha) for offset in offsets]
+            known = zip(reply.terms, terms, strict=True)
+            reply.terms = [a + t for a, t in known] if reply.terms else terms
+            reply.conjugates += part._mean_conjugate(alpha)
             reply.u += part.dual_sum(alpha)
         return reply
 
@@ -254,15 +254,15 @@ def _local_epoch(
         for j, theta in enumerate(message.grid):
             alpha = old[k] + theta * new[k]
             # at scores of zero: phi(0) + phi*(-a), less phi(0)
-            value, excess = chunk.part.row_terms(np.zeros(alpha.shape), 0.0, alpha)
-            reply.conjugates[j] += excess - value
+            terms = chunk.part.row_terms(np.zeros(alpha.shape), 0.0, alpha)
+            reply.conjugates[j] += terms.excess - terms.value
     return new
 
 
 def _add_totals(reply: Reply, part: Problem, alpha: np.ndarray) -> None:
     reply.u += part.dual_sum(alpha)
     reply.mean += part.share @ alpha
-    reply.sums += balance(part, alpha)
+    reply.sums += part.balance_sums(alpha)
 
 
 def _undecided(

@@ -104,7 +104,7 @@ class Witness:
     def _plane(self, origin: Origin, at: np.ndarray, t: float) -> tuple[float, float]:
         """Return E(t) and |v(t)|, over S and of all rows."""
         problem = self.problem
-        _, height = problem.row_terms(at, t, self.alpha)
+        height = problem.row_terms(at, t, self.alpha).excess
         slopes = problem.slopes(at + t) + self.alpha
         normal = problem.lam * problem.dual_sum(slopes) - (problem.share @ slopes) * origin.point
         return height, float(np.linalg.norm(normal))

@@ -270,7 +270,7 @@ class _Search:
         found = _run(self.rest, start, _FLOOR, clock, seed, self.callback)
         if self.how != "solved":
             self.look(found.w, cast("Proof", found.proof), last=True)
-        if self.how != "solved" and found.stop_reason == "converged":
+        if self.how != "solved" and found.stop_reason in ("converged", "rounding"):
             self.how = "tied"
         return found.certificate.epochs
 

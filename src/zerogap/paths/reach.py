@@ -26,7 +26,7 @@ import numpy as np
 
 from zerogap.certificate import Certificate
 from zerogap.checks import is_positive
-from zerogap.problem import Problem, penalty_cost, penalty_slack
+from zerogap.problem import Problem, penalty_and_slack, penalty_cost
 from zerogap.progress import Progress
 from zerogap.solvers import Result
 from zerogap.solvers.protocol import Answer
@@ -73,7 +73,7 @@ class Reach:
 
     def _slack(self, lam: float) -> float:
         u = self.v.ravel() / lam
-        return penalty_slack(self.penalty, self.result.w.ravel(), u)
+        return penalty_and_slack(self.penalty, self.result.w.ravel(), u)[1]
 
     def _reach(self, end: float, tol: float) -> float:
         """Return how far the pair is within tol: `end`, or almost the end of its interval."""

@@ -21,6 +21,7 @@ from zerogap import checkpoint as checkpoints
 from zerogap.centring import centred
 from zerogap.certificate import Certificate
 from zerogap.checks import as_seed
+from zerogap.gap import ENOUGH, displaced, gamma
 from zerogap.history import History, Record
 from zerogap.problem import Problem, Proof
 from zerogap.progress import Progress
@@ -176,6 +177,8 @@ class _Best:
     primal: float = math.inf
     w: np.ndarray = field(default_factory=lambda: np.empty(0))
     b: Any = 0.0  # on centred data
+    blur: float = 0.0  # how far `primal` may be from P
+    gap: float = math.inf  # of the two, if they were proved together
 
 
 @dataclass(frozen=True)
@@ -266,6 +269,8 @@ class _Run:
         if self.solver.output == "best" and primal < self.best_so_far.primal:
             best, alpha = self.best_so_far, np.zeros(self.problem.dual_shape)
             best.primal, best.w, best.b = primal, np.zeros(self.problem.weight_shape), b
+            size = float(np.square(self.problem.host(z)).max(initial=1.0))
+            best.blur = gamma(z.shape[0] + 100) * (primal + math.sqrt(size))
             bound = float(self.problem.dual(self.problem.place(alpha)))
             if bound > best.dual:
                 best.dual, best.alpha = bound, alpha
@@ -329,7 +334,8 @@ class _Run:
             point = self.solver.answer(self.problem, self.state)
         w, b, alpha = point
         if proof is None:
-            proof = self.problem.examine(w, b, alpha, self.accuracy, self.solver.dual)
+            given = (self.accuracy, self.solver.dual, self.tolerated)
+            proof = self.problem.examine(w, b, alpha, *given)
         host = self.problem.host
         w, proof = (
             host(w),
@@ -340,12 +346,10 @@ class _Run:
             proof = self._with_best_dual(proof)
         if best_wanted:
             w, proof = self._with_best_model(w, proof)
+        w, b, proof = self._delivered(w, proof)
         alpha, primal, gap = proof.alpha, proof.primal, proof.gap
-        b = self.centred.outward(w, proof.b)
-        certificate = Certificate(
-            primal=primal,
-            dual=primal - gap,
-            gap=gap,
+        certificate = dataclasses.replace(
+            proof.certificate,
             epochs=self.state.updates / self.length,
             seconds=self.seconds,
             solver=self.solver.story(self.problem, self.state),
@@ -367,26 +371,49 @@ class _Run:
         """How far from the best intercept the next certificate may be, in P."""
         return 1e-3 * self.history.rows[-1]["gap"] if self.history.rows else 0.0
 
+    @property
+    def tolerated(self) -> float:
+        """Share of P that rounding may take without harm to the certificate that is asked for."""
+        return ENOUGH * self.tol
+
+    def _delivered(self, w: np.ndarray, proof: Proof) -> tuple[np.ndarray, Any, Proof]:
+        """Return the model on the data as given, whose b is rounded, and what is proved of it."""
+        b, problem = self.centred.outward(w, proof.b), self.problem
+        if not self.centred:
+            return w, b, proof
+        moved = displaced(problem, proof, self.centred.doubt(w, b))
+        if moved.gap - proof.gap <= max(ENOUGH * proof.gap, self.tolerated * proof.primal):
+            return w, b, moved
+        w, b = self.centred.nudged(w, proof.b)
+        inner, off = self.centred.precisely_inward(w, b)
+        placed_w, placed_b, alpha = map(problem.place, (w, inner, proof.alpha))
+        z = problem.scores(placed_w)
+        again = problem.prove(placed_w, placed_b, z, alpha, self.tolerated)
+        again = again._replace(b=inner, alpha=proof.alpha, z=problem.host(z))
+        return w, b, displaced(problem, again, off)
+
     def _with_best_dual(self, proof: Proof) -> Proof:
         """Return the proof by the better of this dual point and the best one before."""
         # P - D by subtraction is only as exact as P, so the older point must be clearly better
         best, now = self.best_so_far, proof.gap
-        before = proof.primal - best.dual
+        before = proof.primal + proof.blur - best.dual
         if before < now - 1e-12 * abs(proof.primal):
-            return proof._replace(alpha=best.alpha, gap=before, slack=math.nan)
-        if proof.primal - now > best.dual:
-            best.dual, best.alpha = proof.primal - now, proof.alpha
+            return proof._replace(alpha=best.alpha, gap=before, slack=math.nan, rounding=proof.blur)
+        if proof.dual > best.dual:
+            best.dual, best.alpha, best.gap = proof.dual, proof.alpha, math.inf
         return proof
 
     def _with_best_model(self, w: np.ndarray, proof: Proof) -> tuple[np.ndarray, Proof]:
         """Return the better of this model and the best one before, with what is proved of it."""
         best = self.best_so_far
         if proof.primal <= best.primal + 1e-12 * abs(best.primal):  # not if it is NaN
-            best.primal, best.w, best.b = proof.primal, w, proof.b
+            best.primal, best.w, best.b, best.blur = proof.primal, w, proof.b, proof.blur
+            best.gap = proof.gap if proof.alpha is best.alpha else math.inf
             return w, proof
-        gap = best.primal - best.dual
+        gap = min(best.gap, best.primal + best.blur - best.dual)
         z = self.problem.host(self.problem.scores(self.problem.place(best.w)))
-        return best.w, Proof(best.b, best.alpha, best.primal, gap, math.nan, z)
+        rounding = (best.blur, best.blur)
+        return best.w, Proof(best.b, best.alpha, best.primal, gap, math.nan, z, *rounding)
 
     def verdict(self, limits: _Limits, callback: Callback | None, progress: Progress | None) -> str:
         """Return why to stop now, or nothing."""
@@ -399,6 +426,9 @@ class _Run:
         primal, floor = abs(record.certificate.primal), record.certificate.floor
         if record.gap <= max(self.tol * primal, floor):
             return "converged"
+        rounding, asked_for = record.certificate.rounding, self.tol * primal
+        if asked_for > 0.0 and record.gap - rounding <= asked_for < 2.0 * rounding:
+            return "rounding"
         if isinstance(asked, str):
             return asked
         if asked is True:
@@ -424,6 +454,8 @@ class _Run:
         if len(rows) < 2 or target <= 0:
             return 3 + epoch // 4
         then, now = rows[-2], rows[-1]
+        if now["gap"] == then["gap"]:  # the best model is still that of before
+            return 1 + epoch // 4
         if not 0 < now["gap"] < then["gap"]:
             return 1 + epoch // 8
         per_epoch = math.log(then["gap"] / now["gap"]) / (now["epoch"] - then["epoch"])

@@ -230,7 +230,7 @@ def _at_ends(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray, tol: float)
     z = problem.scores(w)
 
     def gap(duals: np.ndarray) -> tuple[float, float]:
-        return problem._primal_and_gap(w, b, z, problem.feasible(duals))[:2]
+        return problem.plain_gap(w, b, z, problem.feasible(duals))
 
     (primal, before), (_, after) = gap(alpha), gap(settled)
     return settled if after <= max(before, 0.5 * tol * primal) else alpha

@@ -139,7 +139,7 @@ class System:
         b = self.w[..., self.d] if problem.fit_intercept else 0.0
         b = b if np.ndim(b) else float(b)
         alpha = problem.feasible(self.rows.alpha)
-        return problem._primal_and_gap(w, b, problem.scores(w), alpha)[1]
+        return problem.plain_gap(w, b, problem.scores(w), alpha)[1]
 
     def _turn(self, dw: np.ndarray, dz: np.ndarray) -> float:
         fastest = self.rows.turn(dz)

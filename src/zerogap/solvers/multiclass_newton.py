@@ -330,7 +330,7 @@ class MulticlassNewton(Solver):
         state.polished, state.residual = polished(
             problem, w, problem.duals_of(state.p), solve, respond, wanted
         )
-        state.excess = problem.row_terms(state.z, 0.0, state.polished)[1]
+        state.excess = problem.row_terms(state.z, 0.0, state.polished).excess
 
     def _find_way(self, problem: Any, state: MulticlassNewtonState) -> Way:
         """Return where to go."""

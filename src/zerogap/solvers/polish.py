@@ -63,7 +63,7 @@ def polished(
     """
     best, least, slack = alpha, math.inf, math.inf
     for _ in range(_ROUNDS + 1):
-        u = problem.dual_sum(alpha)
+        u = problem.dual_sum(alpha) if problem.on_device else problem.precise_dual_sum_of(alpha)
         now = problem.penalty_terms(w, u)[1]
         cost = now + problem.lam * _imbalance(problem, alpha)
         if cost < least:

@@ -63,6 +63,6 @@ def sparsest(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray) -> np.ndarr
     alpha = problem.feasible(alpha)
     bare = np.where(problem.to_weights(problem.dual_sum(alpha)) == 0.0, 0.0, w)
     (primal, gap), (_, bare_gap) = (
-        problem._primal_and_gap(x, b, problem.scores(x), alpha)[:2] for x in (w, bare)
+        problem.plain_gap(x, b, problem.scores(x), alpha) for x in (w, bare)
     )
     return bare if bare_gap <= max(gap, _AS_MUCH * primal) else w

@@ -7,6 +7,7 @@ import copy
 import functools
 import hashlib
 import math
+import operator
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +16,10 @@ import numpy as np
 
 from zerogap.certificate import Certificate
 from zerogap.checks import check_intercept, check_scale, is_positive
+from zerogap.gap import Sizes, conclude
 from zerogap.losses import Loss, as_loss
-from zerogap.multiclass import balancing_factors
 from zerogap.penalties import as_penalty
-from zerogap.problem import OnProcessor, Problem, Proof, penalty_cost, penalty_slack
+from zerogap.problem import OnProcessor, Problem, Proof, penalty_and_slack
 from zerogap.rows import CSRRows, DenseRows
 from zerogap.store import Store
 from zerogap.streamed.columns import Column
@@ -282,11 +283,16 @@ class StreamedProblem(OnProcessor):
             for rows in self.spans():
                 alpha[rows] = self.frame(rows).dual_from_scores(alpha[rows] + b)
         alpha = self.feasible(alpha)
-        primal, gap, _ = self._primal_and_gap(w, b, alpha, *self._read(w, alpha))
-        return Certificate(primal, primal - gap, gap)
+        return self._prove(w, b, alpha, *self._read(w, alpha)).certificate
 
     def examine(
-        self, w: np.ndarray, b: Any, alpha: Any, accuracy: float = 0.0, trust: bool = True
+        self,
+        w: np.ndarray,
+        b: Any,
+        alpha: Any,
+        accuracy: float = 0.0,
+        trust: bool = True,
+        tolerated: float = 0.0,
     ) -> Proof:
         """Certify (w, b) with the best b for this w."""
         alpha = self.feasible(alpha)
@@ -295,19 +301,24 @@ class StreamedProblem(OnProcessor):
             b = 0.0 * b
         elif self.loss.task != "multiclass":
             b = self.best_intercept(z, b, accuracy)
-        return Proof(b, alpha, *self._primal_and_gap(w, b, alpha, z, u))
+        return self._prove(w, b, alpha, z, u)
 
-    def _primal_and_gap(
-        self, w: np.ndarray, b: Any, alpha: Any, z: Any, u: np.ndarray
-    ) -> tuple[float, float, float]:
-        """Return P, P - D as a sum of Fenchel-Young terms >= 0, and the penalty's share of that."""
+    def _prove(self, w: np.ndarray, b: Any, alpha: Any, z: Any, u: np.ndarray) -> Proof:
+        """Return what (w, b) with its scores and a feasible alpha with its dual sum prove."""
         if not np.isfinite(w.sum() + u.sum() + np.sum(b)):  # nothing is proved
-            return math.nan, math.inf, math.inf
-        terms = [self.frame(rows).row_terms(z[rows], b, alpha[rows]) for rows in self.spans()]
-        primal, gap = (math.fsum(column) for column in zip(*terms, strict=True))
-        primal += self.lam * penalty_cost(self.penalty, w.ravel())
-        slack = self.lam * penalty_slack(self.penalty, w.ravel(), u.ravel())
-        return primal, gap + slack, slack
+            return Proof(b, alpha, math.nan, math.inf, math.inf)
+        spans = [(self.frame(rows), rows) for rows in self.spans()]
+        parts = [part.row_terms(z[rows], b, alpha[rows]) for part, rows in spans]
+        terms = functools.reduce(operator.add, parts)
+        sizes = Sizes(*self.shape, math.sqrt(self.mean_sqnorm))
+        penalty = penalty_and_slack(self.penalty, w.ravel(), u.ravel())
+
+        def conjugates() -> tuple[float, float]:
+            means = math.fsum(part._mean_conjugate(alpha[rows]) for part, rows in spans)
+            return means, self._nothing._penalty_conjugate(u)
+
+        found, _ = conclude(self, sizes, terms, w, b, penalty, u, conjugates)
+        return Proof.of(found, b, alpha)
 
     def feasible(self, alpha: Any) -> Any:
         """Return alpha clipped to the loss' domain and, with an intercept, made to sum to zero.
@@ -319,43 +330,11 @@ class StreamedProblem(OnProcessor):
             part = self.frame(rows)
             clipped[rows] = part._with(fit_intercept=False).feasible(alpha[rows])
         if self.fit_intercept:
-            balance = self._joint_balance if self.loss.task == "multiclass" else self._balance
-            balance(clipped)
+            spans = [(self.frame(rows), rows) for rows in self.spans()]
+            sums = np.sum([part.balance_sums(clipped[rows]) for part, rows in spans], axis=0)
+            for part, rows in spans:
+                clipped[rows] = part.balanced(clipped[rows], sums)
         return clipped
-
-    def _balance(self, alpha: Any) -> None:
-        """Make the dual variables sum to zero, in place."""
-        up = down = 0.0
-        for rows in self.spans():
-            a, share = alpha[rows], self.frame(rows).share
-            up += share @ np.maximum(a, 0.0)
-            down -= share @ np.minimum(a, 0.0)
-        ends = [end for y in (-1.0, 1.0) for end in self.loss.domain(y)]
-        unbounded = all(math.isinf(end) for end in ends)
-        raised = 1.0 if up <= down else down / up
-        lowered = 1.0 if down <= up else up / down
-        for rows in self.spans():
-            a = alpha[rows]
-            alpha[rows] = a - (up - down) if unbounded else a * np.where(a > 0, raised, lowered)
-
-    def _joint_balance(self, alpha: Any) -> None:
-        """Make the dual vectors sum to zero, in place; see `MulticlassProblem.feasible`."""
-        flow = np.zeros((self.n_classes, self.n_classes))
-        for rows in self.spans():
-            part, others = self._others(alpha, rows)
-            np.add.at(flow, part.y, -part.share[:, None] * others)
-        factors = balancing_factors(flow)
-        for rows in self.spans():
-            part, others = self._others(alpha, rows)
-            others *= factors[part.y]
-            others[np.arange(len(others)), part.y] = -others.sum(axis=1)
-            alpha[rows] = others
-
-    def _others(self, alpha: Any, rows: slice) -> tuple[Problem, np.ndarray]:
-        """Return some rows, and their dual variables but for those of their own classes."""
-        part, others = self.frame(rows), alpha[rows].copy()
-        others[np.arange(len(others)), part.y] = 0.0
-        return part, others
 
     def first_intercept(self) -> Any:
         """Return the intercept to start from: the best one for w = 0."""
