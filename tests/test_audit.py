@@ -164,6 +164,35 @@ def test_sgd_classifier(loss, penalty):
     assert audit.primal == pytest.approx(manual.primal(model.coef_[0], model.intercept_[0]))
 
 
+@pytest.mark.parametrize("weights", [None, WEIGHTS[: len(XM)]], ids=["plain", "weighted"])
+@pytest.mark.parametrize("class_weight", [{0: 8.0, 1: 0.2}, "balanced"], ids=str)
+def test_M3_sgd_against_the_rest_weights_the_one_class_only(class_weight, weights):
+    """A converged model is found near its optimum; the primal is scikit-learn's, summed here."""
+    model = SGDClassifier(
+        "log_loss",
+        alpha=0.05,
+        class_weight=class_weight,
+        average=True,
+        max_iter=2000,
+        tol=None,
+        random_state=0,
+    ).fit(XM, YM, sample_weight=weights)
+    audit = zg.certify(model, XM, YM, sample_weight=weights)
+    rows = np.ones(len(XM)) if weights is None else weights
+    factors = np.array([8.0, 0.2, 1.0])
+    if class_weight == "balanced":  # scikit-learn counts rows, not their weights
+        factors = len(YM) / (3 * np.bincount(YM))
+    total = 0.0
+    for k in range(3):
+        own = k == YM
+        sign, s = np.where(own, 1.0, -1.0), rows * np.where(own, factors[k], 1.0)
+        margins = sign * (XM @ model.coef_[k] + model.intercept_[k])
+        penalty = 0.05 * len(XM) / s.sum() * model.coef_[k] @ model.coef_[k] / 2
+        total += s @ np.log1p(np.exp(-margins)) / s.sum() + penalty
+    assert audit.primal == pytest.approx(total, rel=1e-12)
+    assert audit.relative_gap <= 1e-3
+
+
 @pytest.mark.parametrize(
     ("loss", "ours"),
     [

@@ -64,7 +64,7 @@ class _Convention:
     fit_intercept: bool = True
     penalised: float = 0.0  # value of the constant feature, if the intercept is its weight
     class_weight: Any = None
-    liblinear: bool = False  # one against rest: the class weight is the one class' alone
+    one_class_weighted: bool = False  # one against rest: the rest has weight 1, whatever its class
     balances_weights: bool = True  # "balanced" counts sample weights, not rows
 
 
@@ -268,7 +268,7 @@ def _linear_svm(model: Any) -> _Convention:
         fit_intercept=False,
         penalised=scaling,
         class_weight=getattr(model, "class_weight", None),
-        liblinear=True,
+        one_class_weighted=True,
         balances_weights=_SKLEARN_BALANCES_WEIGHTS,
     )
 
@@ -294,7 +294,7 @@ def _logistic_regression(model: Any) -> _Convention:
 
 
 def _sgd(model: Any) -> _Convention:
-    """1/n sum s_i phi_i + alpha penalty."""
+    """1/n sum s_i phi_i + alpha penalty; one against the rest, which has weight 1."""
     names = {
         "hinge": Hinge(),
         "squared_hinge": SquaredHinge(),
@@ -313,6 +313,7 @@ def _sgd(model: Any) -> _Convention:
         l1_ratio,
         model.fit_intercept,
         class_weight=getattr(model, "class_weight", None),
+        one_class_weighted=True,
         balances_weights=False,
     )
 
@@ -399,6 +400,6 @@ def _targets(
     if convention.class_weight is not None:
         counted = weights if convention.balances_weights else np.ones(len(y))
         factors = class_factors(convention.class_weight, classes, codes, counted)[codes]
-        alone = convention.liblinear and len(targets) > 1
+        alone = convention.one_class_weighted and len(targets) > 1
         weights = weights * (np.where(targets > 0, factors, 1.0) if alone else factors)
     return targets, np.broadcast_to(weights, targets.shape)
