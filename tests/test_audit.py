@@ -330,6 +330,52 @@ def test_misuse_is_refused():
         zg.certify(SVC(kernel="linear").fit(X, y), X, y)
 
 
+@pytest.mark.parametrize("attribute", ["coef_", "intercept_"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e160, -1e300])
+@pytest.mark.parametrize(
+    ("make", "A", "b"),
+    [
+        (Ridge, XR, YR),
+        (LinearSVC, X, y),
+        (LogisticRegression, XM, NAMES),
+        (lambda: zg.LinearClassifier("squared-hinge", random_state=0), X, y),
+    ],
+    ids=["ridge", "svc", "softmax", "own"],
+)
+def test_P5_values_that_are_no_numbers_are_refused(make, A, b, value, attribute):
+    model = make().fit(A, b)
+    array = np.array(getattr(model, attribute), dtype=float)
+    array.flat[0] = value
+    setattr(model, attribute, array)
+    if attribute == "intercept_" and make is LogisticRegression and np.isfinite(value):
+        audit = zg.certify(model, A, b)  # the loss is linear far away: finite, and far
+        assert audit.at_least >= 1e-3 * abs(value)
+        assert audit.gap >= audit.at_least
+        return
+    with pytest.raises(ValueError, match="nothing can be certified"):
+        zg.certify(model, A, b)
+
+
+@pytest.mark.parametrize("rate", ["pa1", "pa2"])
+@pytest.mark.parametrize("make", [SGDClassifier, SGDRegressor])
+def test_P5_passive_aggressive_steps_are_refused_by_name(make, rate):
+    model = make().fit(X, y).set_params(learning_rate=rate)  # older versions cannot fit them
+    with pytest.raises(ValueError, match=f"learning_rate='{rate}' cannot be certified"):
+        zg.certify(model, X, y)
+
+
+@pytest.mark.parametrize("given", [{"loss": "hinge"}, {"lam": 0.1}, {"l1_ratio": 0.5}], ids=str)
+def test_P5_half_a_convention_is_refused(given):
+    with pytest.raises(ValueError, match="give loss and lam, or none of them"):
+        zg.certify(LinearSVC().fit(X, y), X, y, **given)
+
+
+def test_P5_a_given_convention_counts_for_known_models_too():
+    model = LinearSVC(fit_intercept=False).fit(X, y)
+    audit = zg.certify(model, X, y, loss="hinge", lam=0.1)
+    assert audit.primal == pytest.approx(zg.Problem(X, y, "hinge", 0.1).primal(model.coef_[0]))
+
+
 def test_audit_reads_well():
     audit = zg.certify(SGDClassifier(random_state=0).fit(X, y), X, y)
     assert "above the optimum" in str(audit)

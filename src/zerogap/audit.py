@@ -102,8 +102,8 @@ def certify(
     effort : int
         Epochs to spend on the bound at most; 0 for the model's own dual point alone.
     loss, lam, l1_ratio
-        What a model of unknown type minimises, as in `Problem`; its intercept counts as free if
-        it is not zero.
+        What a model minimises, as in `Problem`, if its type is not known or its own parameters do
+        not count; `loss` and `lam` go together.  The intercept is free if it is not zero.
     random_state : None, int, numpy Generator or RandomState
         Seed of the bound.
 
@@ -111,6 +111,12 @@ def certify(
     -------
     Audit
         A certificate with primal, dual and gap, and ``at_least``, a lower bound of the distance.
+
+    Raises
+    ------
+    ValueError
+        If no certificate is possible: coefficients or intercepts that are NaN, infinite or so
+        large that the objective overflows, a model that minimises no known objective, other data.
 
     Examples
     --------
@@ -121,6 +127,11 @@ def certify(
     True
     """
     convention = None
+    if (loss is None) != (lam is None) or (l1_ratio and loss is None):
+        raise ValueError(
+            "loss, lam and l1_ratio say together what a model minimises: give loss and lam, or "
+            "none of them for a model whose own parameters say it"
+        )
     if loss is not None and lam is not None:
         fixed = float(lam)
         free = bool(np.any(getattr(model, "intercept_", 0.0)))
@@ -183,6 +194,12 @@ def _audit(
     shifted = centred(problem)
     w, b, alpha = model
     own = shifted.problem.certificate(w, shifted.inward(w, b), alpha)
+    if not math.isfinite(own.primal):
+        largest = max(float(np.abs(w).max()), float(np.abs(b).max()))
+        raise ValueError(
+            f"the model's objective overflows, as its coefficients or intercepts reach "
+            f"{largest:.3g}: nothing can be certified"
+        )
     if effort == 0 or own.relative_gap <= 1e-12:
         return Audit(own.primal, own.dual, own.gap, stop_reason="own dual point")
     done = []
@@ -303,6 +320,8 @@ def _sgd(model: Any) -> _Convention:
         "huber": Huber(float(model.epsilon)),
         "epsilon_insensitive": EpsilonInsensitive(float(model.epsilon)),
     }
+    passive = model.learning_rate in ("pa1", "pa2")  # passive-aggressive steps use no penalty
+    _require(not passive, model, f"learning_rate={model.learning_rate!r}")
     _require(model.loss in names, model, f"loss={model.loss!r}")
     _require(model.penalty in ("l2", "elasticnet"), model, f"penalty={model.penalty!r}")
     l1_ratio = float(model.l1_ratio) if model.penalty == "elasticnet" else 0.0
@@ -352,6 +371,10 @@ def models_of(model: Any, convention: _Convention, n: int) -> list[Answer]:
     coefs = model.coef_.toarray() if sparse.issparse(model.coef_) else model.coef_
     coefs = np.atleast_2d(np.ascontiguousarray(coefs, dtype=np.float64))
     intercepts = np.asarray(getattr(model, "intercept_", 0.0), dtype=np.float64).ravel()
+    for name, values in (("coef_", coefs), ("intercept_", intercepts)):
+        if not np.isfinite(values).all():
+            place = tuple(map(int, np.argwhere(~np.isfinite(values))[0]))
+            raise ValueError(f"{name} holds {values[place]} at {place}: nothing can be certified")
     intercepts = np.broadcast_to(intercepts, (len(coefs),))
     if convention.penalised:
         coefs = np.column_stack([coefs, intercepts / convention.penalised])
