@@ -25,7 +25,10 @@ from problems import make_data
 from zerogap.container import MAJOR, MINOR
 from zerogap.losses import Hinge
 from zerogap.model_io import ModelFileError, load, loads, read, recertify, save, to_onnx
+from zerogap.model_io.stores import recertify_store
 from zerogap.readers import Column, Encoder
+from zerogap.solvers import BlockSDCA
+from zerogap.store import Store, write_store
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 4))
@@ -501,6 +504,7 @@ def test_honest_certificates_are_found_true(model, y, tmp_path):
 def forged(model, tmp_path, **changes):
     header, arrays = take_apart(written(model, tmp_path).read_bytes())
     header["certificate"].update(changes)
+    header["certificate"]["dual"] = header["certificate"]["primal"] - header["certificate"]["gap"]
     return loads(put_together(header, arrays))
 
 
@@ -528,6 +532,7 @@ def test_honest_claims_are_proved_without_dual_variables_and_tighter_ones_refute
         header, arrays = take_apart(written(model, tmp_path, keep_dual=False).read_bytes())
         least = zg.certify(model, X, Y2, effort=10_000).at_least
         header["certificate"]["gap"] = 0.98 * least
+        header["certificate"]["dual"] = header["certificate"]["primal"] - 0.98 * least
         assert recertify(loads(put_together(header, arrays)), X, Y2, effort=10_000).claim == "false"
 
 
@@ -549,6 +554,42 @@ def test_other_data_are_told_from_other_forms_of_the_same(tmp_path):
     assert (sparse_form.claim, sparse_form.same_data) == ("true", False)
     flipped = 1 - Y2
     assert recertify(file, X, flipped).claim == "other data"
+
+
+@pytest.fixture(params=["memory", "store"])
+def again(request, tmp_path):
+    """`recertify` on X and labels in memory, or on a store of them that is read by blocks."""
+    if request.param == "memory":
+        return lambda file, y, **options: recertify(file, X, y, **options)
+
+    def on_store(file, y, **options):
+        store = write_store(tmp_path / f"store-{len(list(tmp_path.iterdir()))}", [(X, y)])
+        return recertify_store(file, Store(store.path, "1GB"), **options)
+
+    return on_store
+
+
+def test_P3_a_refuted_claim_is_not_worked_on_further(again, tmp_path):
+    """Whether the rows are in memory or in a store: there is one audit."""
+    model = zg.LinearClassifier("hinge", lam=0.01, tol=0.2, random_state=0).fit(X, Y2)
+    model.dual_coef_ = model.dual_coef_[:, :0]
+    file = forged(model, tmp_path, gap=1e-6 * model.certificate_.primal)
+    found = again(file, Y2, effort=5000)
+    assert found.claim == "false"
+    assert found.found.at_least > found.stored.gap
+    assert found.found.epochs <= 10  # 24 until the gap is proved to be what it is
+
+
+def test_P3_ctrl_c_ends_an_audit(again, tmp_path, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    model = zg.LinearClassifier("hinge", lam=0.01, tol=1e-6, random_state=0).fit(X, Y2)
+    file = read(written(model, tmp_path, keep_dual=False))
+    for solver in (zg.Auto, BlockSDCA):
+        monkeypatch.setattr(solver, "advance", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        again(file, Y2)
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])

@@ -29,7 +29,7 @@ from zerogap.losses import (
 from zerogap.multiclass_losses import MulticlassHinge, Softmax
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows, as_rows
-from zerogap.solvers import Auto, solve
+from zerogap.solvers import Auto, Solver, solve
 from zerogap.solvers.protocol import Answer
 from zerogap.validation import class_factors
 
@@ -37,6 +37,7 @@ _SKLEARN_BALANCES_WEIGHTS = "sample_weight" in inspect.signature(compute_class_w
 
 # The bound is within 10 % of the truth once this share of it is all that is undecided.
 _TIGHT = 1.0 - 1.0 / 1.1
+_AUTO = Auto()
 
 
 @dataclass(frozen=True)
@@ -147,11 +148,15 @@ def audit(
     effort: int,
     convention: _Convention | None = None,
     random_state: Any = 0,
-    goals: Sequence[float] | None = None,
 ) -> Audit:
-    """Do the work of `certify`; with goals, go on until these gaps are proved, or refuted."""
-    if not effort >= 0:
-        raise ValueError(f"effort must be a number of epochs >= 0, got {effort!r}")
+    """Do the work of `certify`."""
+    return audit_all(*posed(model, X, y, sample_weight, convention), effort, random_state)
+
+
+def posed(
+    model: Any, X: Any, y: Any, sample_weight: Any, convention: _Convention | None = None
+) -> tuple[list[Problem], list[Answer]]:
+    """Return the problems that a model solves on these data, and its answers to them."""
     if hasattr(model, "steps"):  # a pipeline: audit its last step on what that step sees
         X = model[:-1].transform(X) if len(model.steps) > 1 else X
         model = model[-1]
@@ -164,12 +169,13 @@ def audit(
     if rows.shape[1] != n_features + bool(convention.penalised):
         raise ValueError(f"the model has {n_features} features, X has {np.shape(X)[1]}")
     targets, weights = _targets(model, y, sample_weight, convention)
-    models = models_of(model, convention, rows.shape[0])
-    if len(models) != len(targets):
-        raise ValueError(f"the model predicts {len(models)} targets at once: certify one at a time")
-    parts, aims = [], [None] * len(models) if goals is None else goals
-    for answer, target, weight, goal in zip(models, targets, weights, aims, strict=True):
-        problem = Problem(
+    answers = models_of(model, convention, rows.shape[0])
+    if len(answers) != len(targets):
+        raise ValueError(
+            f"the model predicts {len(answers)} targets at once: certify one at a time"
+        )
+    problems = [
+        Problem(
             rows,
             target,
             convention.loss,
@@ -178,7 +184,43 @@ def audit(
             convention.fit_intercept and not convention.penalised,
             convention.l1_ratio,
         )
-        parts.append(_audit(problem, answer, effort, random_state, goal))
+        for target, weight in zip(targets, weights, strict=True)
+    ]
+    return problems, answers
+
+
+def audit_all(
+    problems: Sequence[Any],
+    answers: Sequence[Answer],
+    effort: int,
+    random_state: Any = 0,
+    goals: Sequence[float | None] | None = None,
+    solver: Solver = _AUTO,
+) -> Audit:
+    """Certify the answers to problems that belong to one model.
+
+    Parameters
+    ----------
+    problems : list of Problem or StreamedProblem
+        What the model minimises.
+    answers : list of (w, b, alpha)
+        Its weights, intercept and, if it has them, dual variables for each problem.
+    effort : int
+        Epochs to spend on the bound of each problem at most.
+    random_state : None, int, numpy Generator or RandomState
+        Seed of the bounds.
+    goals : list of float, optional
+        Gaps to prove or to refute; by default each distance is found to 10 %.
+    solver : Solver
+        What raises the bounds.
+    """
+    if not effort >= 0:
+        raise ValueError(f"effort must be a number of epochs >= 0, got {effort!r}")
+    aims = [None] * len(problems) if goals is None else goals
+    parts = [
+        _audit(problem, answer, effort, random_state, goal, solver)
+        for problem, answer, goal in zip(problems, answers, aims, strict=True)
+    ]
     if len(parts) == 1:
         return parts[0]
     whole = {
@@ -188,7 +230,12 @@ def audit(
 
 
 def _audit(
-    problem: Problem, model: Answer, effort: int, random_state: Any, goal: float | None
+    problem: Any,
+    model: Answer,
+    effort: int,
+    random_state: Any,
+    goal: float | None,
+    solver: Solver,
 ) -> Audit:
     """Certify a model, raising the dual bound until that is enough or the effort is spent."""
     shifted = centred(problem)
@@ -212,14 +259,14 @@ def _audit(
             done.append(distance <= goal or own.primal - record.certificate.primal > goal)
         return done[-1]
 
-    origin = np.zeros(problem.dual_shape)
+    origin = np.broadcast_to(0.0, problem.dual_shape)  # which takes no memory
     useful = own.dual > problem.dual(origin)  # far from the optimum, a start at zero is better
     start: Any = model if useful else None
     tol, spent, seconds = max(1e-12, min(1e-3, 0.05 * own.relative_gap)), 0.0, 0.0
     while True:
         result = solve(
             problem,
-            Auto(),
+            solver,
             tol=tol,
             max_epochs=effort - spent,
             callback=enough,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.audit import Audit, audit
+from zerogap.audit import Audit, audit_all, posed
 from zerogap.certificate import Certificate
 from zerogap.model_io.files import ModelFile
 from zerogap.updates import data_fingerprint
@@ -85,10 +85,11 @@ def recertify(
     'true'
     """
     model = file.model
-    goals = [_allowed(part) for part in model.certificate_.parts or (model.certificate_,)]
+    problems, answers = posed(model, X, y, sample_weight)
+    goals = goals_of(model.certificate_)
 
     def find(effort: int) -> Audit:
-        return audit(model, X, y, sample_weight, effort, goals=goals)
+        return audit_all(problems, answers, effort, goals=goals)
 
     same = data_fingerprint(model, X, y, sample_weight) == file.fingerprint
     return settle(model.certificate_, find, same, effort)
@@ -109,6 +110,11 @@ def settle(
         return Recertified("true", stored, found, same)
     refuted = any(b.at_least > a.gap + _ROUNDING * abs(a.primal) for a, b in pairs)
     return Recertified("false" if refuted else "unproved", stored, found, same)
+
+
+def goals_of(stored: Certificate) -> list[float]:
+    """Return the gaps that prove a stored certificate, one for each of its problems."""
+    return [_allowed(part) for part in stored.parts or (stored,)]
 
 
 def _proves(found: Certificate, stored: Certificate) -> bool:
