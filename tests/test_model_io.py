@@ -273,6 +273,16 @@ def test_hostile_headers_are_refused(case, content):
         loads(put_together(header, arrays))
 
 
+def test_F4_a_file_names_no_place_to_write_to(content, tmp_path):
+    header, arrays = take_apart(content)
+    header["params"] |= {"checkpoint": str(tmp_path / "victim"), "callback": "print"}
+    model = loads(put_together(header, arrays)).model
+    assert (model.checkpoint, model.callback) == (None, None)
+    before = sorted(tmp_path.iterdir())
+    model.fit(X, NAMES[Y3])
+    assert sorted(tmp_path.iterdir()) == before
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -25,6 +25,7 @@ from zerogap.solvers import SOLVERS, Solver
 _ESTIMATORS: dict[str, Any] = {c.__name__: c for c in (LinearClassifier, LinearRegressor)}
 _PARTS: dict[str, dict[str, Any]] = {"loss": {**LOSSES, **MULTICLASS_LOSSES}, "solver": SOLVERS}
 _NUMBERS = ("primal", "dual", "gap", "epochs", "seconds")
+_LOCAL = ("callback", "checkpoint")  # code and paths: a file neither keeps nor sets them
 _SMALL = 8_000_000  # bytes of dual variables that are kept unasked
 
 Model = LinearClassifier | LinearRegressor
@@ -131,6 +132,8 @@ def save(
 def load(path: str | os.PathLike[str]) -> Model:
     """Return the fitted estimator that `save` wrote.  Reading a file runs no code from it.
 
+    Nor does a file name places to write to: `checkpoint` and `callback` of the model are None.
+
     Parameters
     ----------
     path : path
@@ -183,7 +186,7 @@ def _build(content: bytes) -> ModelFile:
     cls = _ESTIMATORS.get(_get(header, "class", str))
     if cls is None:
         raise FileError(f"class {short(header['class'])} is unknown")
-    known = cls._get_param_names()  # others come from a newer minor version
+    known = set(cls._get_param_names()).difference(_LOCAL)  # others are of a newer minor version
     params = {k: _decode(v) for k, v in _get(header, "params", dict).items() if k in known}
     model = cls(**params)
     try:
@@ -304,9 +307,7 @@ def _encoder(value: Any, n_features: int) -> Any:
 
 def _encode(name: str, value: Any) -> Any:
     """Return a parameter as JSON."""
-    if name in ("callback", "checkpoint") or isinstance(
-        value, np.random.Generator | np.random.RandomState
-    ):
+    if name in _LOCAL or isinstance(value, np.random.Generator | np.random.RandomState):
         return None
     if isinstance(value, np.generic):
         value = value.item()
