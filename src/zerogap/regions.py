@@ -25,7 +25,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -64,6 +64,7 @@ class Evidence:
     It has the size of the dual variables, and the numbers of each row that the loss needs.
     """
 
+    proved: ClassVar[bool] = True
     loss: Loss
     y: np.ndarray
     share: np.ndarray
@@ -120,9 +121,10 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A region that was found before."""
+    """A region that was found before: proved from the data in this process, or said by a file."""
 
     region: Region
+    proved: bool
 
 
 def find_region(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray | None = None) -> Region:

@@ -258,9 +258,7 @@ class _Run:
         """Evaluate the best constant model, which is the first model to beat."""
         if isinstance(self.problem, StreamedProblem):
             return
-        b = self.problem.constant()
-        z = self.problem.xp.zeros(self.problem.dual_shape) + b
-        primal = float(self.problem.mean_loss(z))
+        b, primal = _best_constant(self.problem)
         self.scale = primal
         if self.solver.output == "best" and primal < self.best_so_far.primal:
             best, alpha = self.best_so_far, np.zeros(self.problem.dual_shape)
@@ -348,7 +346,7 @@ class _Run:
             epochs=self.state.updates / self.length,
             seconds=self.seconds,
             solver=self.solver.story(self.problem, self.state),
-            floor=FLOOR * self.scale if primal <= NEARLY_ZERO * self.scale else 0.0,
+            floor=_floor(self.scale, primal),
         )
         metrics = self.solver.extras(self.problem, self.state)
         metrics |= {name: float(f(w, b)) for name, f in self.metrics.items()}
@@ -454,6 +452,25 @@ class _Run:
             progress.close(dataclasses.replace(chosen, certificate=certificate))
         found = (chosen.w, chosen.b, chosen.alpha, certificate)
         return Result(*found, self.history, reason, chosen.proof)
+
+
+def gap_floor(problem: Any, primal: float) -> float:
+    """Return the gap that counts as zero for a model with this objective: `Certificate.floor`."""
+    if isinstance(problem, StreamedProblem):  # the constant model may be better than this one
+        b = problem.first_intercept() if problem.fit_intercept else 0.0
+        origin = np.broadcast_to(0.0, problem.dual_shape)
+        return _floor(problem.examine(np.zeros(problem.weight_shape), b, origin).primal, primal)
+    return _floor(_best_constant(centred(problem).problem)[1], primal)
+
+
+def _best_constant(problem: Any) -> tuple[Any, float]:
+    """Return intercept and objective of the best constant model."""
+    b = problem.constant()
+    return b, float(problem.mean_loss(problem.xp.zeros(problem.dual_shape) + b))
+
+
+def _floor(scale: float, primal: float) -> float:
+    return FLOOR * scale if primal <= NEARLY_ZERO * scale else 0.0
 
 
 def _plain(b: Any) -> Any:
