@@ -240,7 +240,7 @@ class _Run:
             reshape = functools.partial(self.solver.reshape, self.problem, self.state)
             rows = checkpoints.load(path, self.identity, parts, self.problem, reshape)
             self.history = History(rows)
-            self._check_best_dual(path)
+            self._check_best(path)
             row = self.history.rows[-1]
             self.seconds, self.cpu_seconds = row["seconds"], row["cpu_seconds"]
             self.saved = (self.state.updates, time.monotonic())
@@ -267,9 +267,16 @@ class _Run:
             if bound > best.dual:
                 best.dual, best.alpha = bound, alpha
 
-    def _check_best_dual(self, path: Path) -> None:
-        """Refuse a checkpoint whose dual bound is higher than its dual point proves."""
+    def _check_best(self, path: Path) -> None:
+        """Refuse a checkpoint whose best bound or best objective is better than its point says."""
         best = self.best_so_far
+        if self.solver.output == "best" and len(best.w):
+            primal = self.problem.primal(self.problem.place(best.w), best.b)
+            if not best.primal >= primal - 1e-9 * (1.0 + abs(primal)):
+                raise checkpoints.CheckpointError(
+                    f"{path} claims an objective of {best.primal:.9g}, its model has {primal:.9g}: "
+                    f"delete it to start anew"
+                )
         if len(best.alpha):
             proved = self.problem.dual(self.problem.feasible(best.alpha))
             if not best.dual <= proved + 1e-9 * (1.0 + abs(proved)):
