@@ -266,3 +266,20 @@ def test_kept_data_need_not_be_given():
     assert kept.leave_one_out().error == given.leave_one_out(X, y).error
     with pytest.raises(ValueError, match="give X and y, or keep_data"):
         given.leave_one_out()
+
+
+@pytest.mark.parametrize("lam", [None, 0.05])
+def test_M6_support_vectors_alone_have_the_same_optimum_at_the_same_c(lam):
+    X, y = make_classes(60)
+    options = {"tol": 1e-10, "max_epochs": 10**5, "random_state": 0}
+    whole = zg.LinearClassifier("hinge", lam=lam, **options).fit(X, y)
+    rows = whole.support_
+    assert len(rows) < len(y)
+
+    def fit(lam):
+        return zg.LinearClassifier("hinge", lam=lam, **options).fit(X[rows], y[rows]).coef_
+
+    kept = None if lam is None else lam * len(y) / len(rows)
+    np.testing.assert_allclose(fit(kept), whole.coef_, atol=1e-4)
+    if lam is not None:
+        assert np.abs(fit(lam) - whole.coef_).max() > 1e-3

@@ -203,7 +203,12 @@ class LinearModel(BaseEstimator):
 
     @property
     def support_(self) -> np.ndarray:
-        """Rows whose dual variables are not zero: without the others the model is the same."""
+        """Rows whose dual variables are not zero.
+
+        The optimum is also that of these rows alone, with the weights that they have, if C =
+        1 / (lam S) stays the same.  It does with ``lam=None``; an explicit lam has to grow as S,
+        the sum of the weights, falls.
+        """
         return np.flatnonzero(np.atleast_2d(self.dual_coef_).any(axis=0))
 
     @property
