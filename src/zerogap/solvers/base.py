@@ -206,6 +206,17 @@ class _Limits:
         return "max_epochs" if run.state.updates >= self.last_update(run) else ""
 
 
+def _without_warnings(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Silence overflows: such steps are rejected, and certificates count nothing infinite."""
+
+    @functools.wraps(method)
+    def wrapped(*args: Any, **named: Any) -> Any:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return method(*args, **named)
+
+    return wrapped
+
+
 class _Run:
     """The moving parts of one call of `solve`."""
 
@@ -225,6 +236,7 @@ class _Run:
         self.saved = (-1, time.monotonic())  # updates, when
         self.whole = True  # not in the middle of an update
 
+    @_without_warnings
     def begin(self, warm: Answer | None, limits: _Limits, path: Path | None) -> None:
         """Make the state, anew or from a checkpoint, and certify it."""
         if warm is not None:
@@ -311,6 +323,7 @@ class _Run:
             if gap is None or gap <= self.tol:
                 return
 
+    @_without_warnings
     def advance(self, target: int, limits: _Limits) -> None:
         """Update until `target`, timing nothing else, with a look at the limits now and then."""
         self.whole = False
@@ -325,6 +338,7 @@ class _Run:
                 break
         self.whole = True
 
+    @_without_warnings
     def take_record(
         self, resumed: bool = False, point: Answer | None = None, proof: Proof | None = None
     ) -> None:
@@ -431,8 +445,8 @@ class _Run:
         if not 0 < now["gap"] < then["gap"]:
             return 1 + epoch // 8
         per_epoch = math.log(then["gap"] / now["gap"]) / (now["epoch"] - then["epoch"])
-        left = math.log(now["gap"] / target) / per_epoch
-        return int(min(max(1.0, round(left)), 1 + epoch // 2))
+        left = math.log(now["gap"] / target) / per_epoch if per_epoch > 0.0 else math.inf
+        return round(min(max(1.0, left), 1 + epoch // 2))  # the quotients may have overflown
 
     def save(self, path: Path | None, every: float) -> None:
         """Write a checkpoint if it is time; a full disk costs the checkpoint, not the run."""
