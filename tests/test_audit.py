@@ -164,6 +164,35 @@ def test_sgd_classifier(loss, penalty):
     assert audit.primal == pytest.approx(manual.primal(model.coef_[0], model.intercept_[0]))
 
 
+@pytest.mark.parametrize("weights", [None, WEIGHTS[: len(XM)]], ids=["plain", "weighted"])
+@pytest.mark.parametrize("class_weight", [{0: 8.0, 1: 0.2}, "balanced"], ids=str)
+def test_M3_sgd_against_the_rest_weights_the_one_class_only(class_weight, weights):
+    """A converged model is found near its optimum; the primal is scikit-learn's, summed here."""
+    model = SGDClassifier(
+        "log_loss",
+        alpha=0.05,
+        class_weight=class_weight,
+        average=True,
+        max_iter=2000,
+        tol=None,
+        random_state=0,
+    ).fit(XM, YM, sample_weight=weights)
+    audit = zg.certify(model, XM, YM, sample_weight=weights)
+    rows = np.ones(len(XM)) if weights is None else weights
+    factors = np.array([8.0, 0.2, 1.0])
+    if class_weight == "balanced":  # scikit-learn counts rows, not their weights
+        factors = len(YM) / (3 * np.bincount(YM))
+    total = 0.0
+    for k in range(3):
+        own = k == YM
+        sign, s = np.where(own, 1.0, -1.0), rows * np.where(own, factors[k], 1.0)
+        margins = sign * (XM @ model.coef_[k] + model.intercept_[k])
+        penalty = 0.05 * len(XM) / s.sum() * model.coef_[k] @ model.coef_[k] / 2
+        total += s @ np.log1p(np.exp(-margins)) / s.sum() + penalty
+    assert audit.primal == pytest.approx(total, rel=1e-12)
+    assert audit.relative_gap <= 1e-3
+
+
 @pytest.mark.parametrize(
     ("loss", "ours"),
     [
@@ -299,6 +328,52 @@ def test_misuse_is_refused():
         zg.certify(Ridge().fit(X, y), X, y, effort=-1)
     with pytest.raises(ValueError, match="no convention is known for SVC"):
         zg.certify(SVC(kernel="linear").fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("attribute", ["coef_", "intercept_"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e160, -1e300])
+@pytest.mark.parametrize(
+    ("make", "A", "b"),
+    [
+        (Ridge, XR, YR),
+        (LinearSVC, X, y),
+        (LogisticRegression, XM, NAMES),
+        (lambda: zg.LinearClassifier("squared-hinge", random_state=0), X, y),
+    ],
+    ids=["ridge", "svc", "softmax", "own"],
+)
+def test_P5_values_that_are_no_numbers_are_refused(make, A, b, value, attribute):
+    model = make().fit(A, b)
+    array = np.array(getattr(model, attribute), dtype=float)
+    array.flat[0] = value
+    setattr(model, attribute, array)
+    if attribute == "intercept_" and make is LogisticRegression and np.isfinite(value):
+        audit = zg.certify(model, A, b)  # the loss is linear far away: finite, and far
+        assert audit.at_least >= 1e-3 * abs(value)
+        assert audit.gap >= audit.at_least
+        return
+    with pytest.raises(ValueError, match="nothing can be certified"):
+        zg.certify(model, A, b)
+
+
+@pytest.mark.parametrize("rate", ["pa1", "pa2"])
+@pytest.mark.parametrize("make", [SGDClassifier, SGDRegressor])
+def test_P5_passive_aggressive_steps_are_refused_by_name(make, rate):
+    model = make().fit(X, y).set_params(learning_rate=rate)  # older versions cannot fit them
+    with pytest.raises(ValueError, match=f"learning_rate='{rate}' cannot be certified"):
+        zg.certify(model, X, y)
+
+
+@pytest.mark.parametrize("given", [{"loss": "hinge"}, {"lam": 0.1}, {"l1_ratio": 0.5}], ids=str)
+def test_P5_half_a_convention_is_refused(given):
+    with pytest.raises(ValueError, match="give loss and lam, or none of them"):
+        zg.certify(LinearSVC().fit(X, y), X, y, **given)
+
+
+def test_P5_a_given_convention_counts_for_known_models_too():
+    model = LinearSVC(fit_intercept=False).fit(X, y)
+    audit = zg.certify(model, X, y, loss="hinge", lam=0.1)
+    assert audit.primal == pytest.approx(zg.Problem(X, y, "hinge", 0.1).primal(model.coef_[0]))
 
 
 def test_audit_reads_well():

@@ -32,6 +32,28 @@ def test_wrong_bounds_would_be_found(monkeypatch):
         [prove_leave_one_out(seed) for seed in range(20)]
 
 
+@pytest.mark.parametrize("last", [-1.0, 1.0])
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge", "smooth-hinge"])
+def test_M5_without_the_last_row_of_a_class_any_large_intercept_is_optimal(loss, last):
+    """All of them lie in the interval, also the one nearest to zero, and none nearer is optimal."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((12, 2)), np.full(12, -last)
+    y[4] = last
+    problem = zg.Problem(X, y, loss, 0.1, fit_intercept=True)
+    found = leave_one_out(problem)
+    rest = zg.Problem(np.delete(X, 4, 0), np.delete(y, 4), loss, 0.1)  # whose b is given below
+    best = rest.primal(np.zeros(2), -last * 1e6)
+    nearest = found.high[4] if last > 0 else found.low[4]
+    for b in (nearest, 1.5 * nearest, 100.0 * nearest):
+        assert found.low[4] <= b <= found.high[4]
+        assert rest.primal(np.zeros(2), b) <= best + 1e-15
+    assert rest.primal(np.zeros(2), 0.999 * nearest) > best
+    assert (found.high[4] if last < 0 else -found.low[4]) == np.inf
+    assert nearest == pytest.approx(-last)
+    assert found.signs[4] == -last
+    assert found.error_low >= 1 / 12
+
+
 def make_classes(n=60, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 3))
@@ -244,3 +266,20 @@ def test_kept_data_need_not_be_given():
     assert kept.leave_one_out().error == given.leave_one_out(X, y).error
     with pytest.raises(ValueError, match="give X and y, or keep_data"):
         given.leave_one_out()
+
+
+@pytest.mark.parametrize("lam", [None, 0.05])
+def test_M6_support_vectors_alone_have_the_same_optimum_at_the_same_c(lam):
+    X, y = make_classes(60)
+    options = {"tol": 1e-10, "max_epochs": 10**5, "random_state": 0}
+    whole = zg.LinearClassifier("hinge", lam=lam, **options).fit(X, y)
+    rows = whole.support_
+    assert len(rows) < len(y)
+
+    def fit(lam):
+        return zg.LinearClassifier("hinge", lam=lam, **options).fit(X[rows], y[rows]).coef_
+
+    kept = None if lam is None else lam * len(y) / len(rows)
+    np.testing.assert_allclose(fit(kept), whole.coef_, atol=1e-4)
+    if lam is not None:
+        assert np.abs(fit(lam) - whole.coef_).max() > 1e-3

@@ -25,7 +25,10 @@ from problems import make_data
 from zerogap.container import MAJOR, MINOR
 from zerogap.losses import Hinge
 from zerogap.model_io import ModelFileError, load, loads, read, recertify, save, to_onnx
+from zerogap.model_io.stores import recertify_store
 from zerogap.readers import Column, Encoder
+from zerogap.solvers import BlockSDCA
+from zerogap.store import Store, write_store
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 4))
@@ -270,6 +273,16 @@ def test_hostile_headers_are_refused(case, content):
         loads(put_together(header, arrays))
 
 
+def test_F4_a_file_names_no_place_to_write_to(content, tmp_path):
+    header, arrays = take_apart(content)
+    header["params"] |= {"checkpoint": str(tmp_path / "victim"), "callback": "print"}
+    model = loads(put_together(header, arrays)).model
+    assert (model.checkpoint, model.callback) == (None, None)
+    before = sorted(tmp_path.iterdir())
+    model.fit(X, NAMES[Y3])
+    assert sorted(tmp_path.iterdir()) == before
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -501,6 +514,7 @@ def test_honest_certificates_are_found_true(model, y, tmp_path):
 def forged(model, tmp_path, **changes):
     header, arrays = take_apart(written(model, tmp_path).read_bytes())
     header["certificate"].update(changes)
+    header["certificate"]["dual"] = header["certificate"]["primal"] - header["certificate"]["gap"]
     return loads(put_together(header, arrays))
 
 
@@ -528,6 +542,7 @@ def test_honest_claims_are_proved_without_dual_variables_and_tighter_ones_refute
         header, arrays = take_apart(written(model, tmp_path, keep_dual=False).read_bytes())
         least = zg.certify(model, X, Y2, effort=10_000).at_least
         header["certificate"]["gap"] = 0.98 * least
+        header["certificate"]["dual"] = header["certificate"]["primal"] - 0.98 * least
         assert recertify(loads(put_together(header, arrays)), X, Y2, effort=10_000).claim == "false"
 
 
@@ -549,6 +564,159 @@ def test_other_data_are_told_from_other_forms_of_the_same(tmp_path):
     assert (sparse_form.claim, sparse_form.same_data) == ("true", False)
     flipped = 1 - Y2
     assert recertify(file, X, flipped).claim == "other data"
+
+
+IMPOSSIBLE = {
+    "negative gap": ({"gap": -1.0}, "gap of -1"),
+    "gap that is no number": ({"gap": {"float": "nan"}}, "gap of nan"),
+    "dual above primal": ({"dual": 9.0}, "above the primal"),
+    "dual that is no number": ({"dual": {"float": "nan"}}, "above the primal"),
+    "another gap": ({"gap": 1e-9}, "has a gap of 1e-09, but"),
+    "infinite primal": ({"primal": {"float": "inf"}}, "primal value of inf"),
+    "negative primal": ({"primal": -1.0, "dual": -1.0, "gap": 0.0}, "primal value of -1"),
+    "negative floor": ({"floor": -1.0}, "floor = -1"),
+    "infinite floor": ({"floor": {"float": "inf"}}, "floor = inf"),
+    "epochs": ({"epochs": -2}, "epochs = -2"),
+    "seconds": ({"seconds": {"float": "nan"}}, "seconds = nan"),
+    "no parts": ({"parts": []}, "has 0 parts, and the model 3"),
+    "other parts": ({"primal": 1.0, "dual": 1.0, "gap": 0.0}, "primal = 1, its parts"),
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "place"),
+    [(case, "whole") for case in IMPOSSIBLE]
+    + [(case, "part") for case in IMPOSSIBLE if "parts" not in case],
+)
+def test_P4_impossible_certificates_are_refused(case, place, content):
+    header, arrays = take_apart(content)
+    change, message = IMPOSSIBLE[case]
+    certificate = header["certificate"]
+    (certificate["parts"][1] if place == "part" else certificate).update(change)
+    with pytest.raises(ModelFileError, match=message):
+        loads(put_together(header, arrays))
+
+
+def changed_arrays(path, **arrays):
+    """The model of a file in which arrays have other values, behind a valid checksum."""
+    header, content = take_apart(path.read_bytes())
+    parts, start = [], 0
+    for name, dtype, shape in header["arrays"]:
+        old = np.frombuffer(content, dtype, int(np.prod(shape)), start)
+        start += old.nbytes
+        new = arrays.get(name, lambda a: a)(old.reshape(shape))
+        parts.append(np.ascontiguousarray(new, dtype).tobytes())
+    return loads(put_together(header, b"".join(parts)))
+
+
+@pytest.mark.parametrize(
+    ("array", "change"),
+    [
+        ("radius", lambda a: -a),
+        ("radius", lambda a: a * np.nan),
+        ("low", lambda a: a + 100.0),
+        ("high", lambda a: a + np.inf),
+    ],
+)
+def test_P4_impossible_regions_are_refused(array, change, model, tmp_path):
+    with pytest.raises(ModelFileError, match=r"do not fit together|of finite float64"):
+        changed_arrays(written(model, tmp_path), **{array: change})
+
+
+LOOSE = {"tol": 1e-2, "max_epochs": 5000, "max_seconds": None, "random_state": 0}
+
+
+@pytest.mark.parametrize("keep_dual", [True, False], ids=["dual", "bare"])
+@pytest.mark.parametrize(("model", "y"), MODELS, ids=MODEL_NAMES)
+def test_P4_stored_regions_are_checked(model, y, keep_dual, tmp_path):
+    """What a fit has stored is found true; a radius of zero, which certifies all, is found false.
+
+    Nobody's word is needed any more after that: the region is that of the data.
+    """
+    model = clone(model).set_params(**LOOSE).fit(X, y)
+    path = written(model, tmp_path, keep_dual=keep_dual)
+    honest = load(path)
+    with pytest.warns(UserWarning, match="the word of a model file"):
+        told = honest.predict_certified(X)
+    result = recertify(honest, X, y, effort=20_000)
+    assert (result.claim, result.region) == ("true", "true")
+    for ours, theirs in zip(honest.predict_certified(X), told, strict=True):
+        if ours.dtype == bool:
+            assert np.all(ours >= theirs)  # a smaller region certifies more
+    for now, then in zip(result.found_regions, result.stored_regions, strict=True):
+        assert now.radius <= then.radius * (1 + 1e-5) + 1e-9
+
+    def at_intercept(a):  # of two classes together the file has two, the model their difference
+        return np.atleast_1d(model.intercept_) if len(a) == np.size(model.intercept_) else a
+
+    changes = {"radius": np.zeros_like, "low": at_intercept, "high": at_intercept}
+    forged = changed_arrays(path, **changes).model
+    with pytest.warns(UserWarning, match="the word of a model file"):
+        certified = forged.predict_certified(X)[1]
+    assert certified.dtype != bool or certified.mean() >= np.mean(told[1])
+    result = recertify(forged, X, y, effort=20_000)
+    assert (result.claim, result.region) == ("false", "false")
+    assert "not where the file says: stored radius 0, proved now" in str(result)
+    with pytest.warns(UserWarning, match="the word of a model file"):
+        forged.predict_certified(X)
+
+
+def test_P4_a_moved_intercept_is_found_false(tmp_path):
+    model = zg.LinearRegressor(lam=0.01, tol=1e-4, random_state=0).fit(X, YR + 7.0)
+    region, path = model._evidence[0].region, written(model, tmp_path)
+    shift = {name: lambda a: a + 2.0 * (region.high - region.low) for name in ("low", "high")}
+    result = recertify(changed_arrays(path, **shift), X, YR + 7.0)
+    assert (result.claim, result.region) == ("false", "false")
+
+
+def test_P4_a_stored_floor_is_checked(tmp_path):
+    """The floor lets gaps count as zero: it must be what the data say."""
+    exact = X @ [1.0, -2.0, 0.0, 3.0]
+    model = zg.LinearRegressor(lam=1e-12, tol=1e-9, random_state=0).fit(X, exact)
+    assert model.certificate_.floor > 0
+    file = read(written(model, tmp_path))
+    assert recertify(file, X, exact).claim == "true"
+    for factor in (1.1, 1e6):
+        false = forged(model, tmp_path, floor=factor * model.certificate_.floor)
+        assert recertify(false, X, exact).claim == "false"
+    loose = zg.LinearRegressor(random_state=0, tol=0.1).fit(X, YR)
+    assert recertify(forged(loose, tmp_path, floor=1.0), X, YR).claim == "false"
+
+
+@pytest.fixture(params=["memory", "store"])
+def again(request, tmp_path):
+    """`recertify` on X and labels in memory, or on a store of them that is read by blocks."""
+    if request.param == "memory":
+        return lambda file, y, **options: recertify(file, X, y, **options)
+
+    def on_store(file, y, **options):
+        store = write_store(tmp_path / f"store-{len(list(tmp_path.iterdir()))}", [(X, y)])
+        return recertify_store(file, Store(store.path, "1GB"), **options)
+
+    return on_store
+
+
+def test_P3_a_refuted_claim_is_not_worked_on_further(again, tmp_path):
+    """Whether the rows are in memory or in a store: there is one audit."""
+    model = zg.LinearClassifier("hinge", lam=0.01, tol=0.2, random_state=0).fit(X, Y2)
+    model.dual_coef_ = model.dual_coef_[:, :0]
+    file = forged(model, tmp_path, gap=1e-6 * model.certificate_.primal)
+    found = again(file, Y2, effort=5000)
+    assert found.claim == "false"
+    assert found.found.at_least > found.stored.gap
+    assert found.found.epochs <= 10  # 24 until the gap is proved to be what it is
+
+
+def test_P3_ctrl_c_ends_an_audit(again, tmp_path, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    model = zg.LinearClassifier("hinge", lam=0.01, tol=1e-6, random_state=0).fit(X, Y2)
+    file = read(written(model, tmp_path, keep_dual=False))
+    for solver in (zg.Auto, BlockSDCA):
+        monkeypatch.setattr(solver, "advance", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        again(file, Y2)
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])

@@ -1,6 +1,7 @@
 """A path is a certified model per lambda, and between its ends a proof for every lambda."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import zerogap as zg
 from problems import make_data
 from proofs_path import prove_path
 from zerogap.paths import PathError, run
-from zerogap.paths.reach import Reach
+from zerogap.paths.reach import Reach, balanced_votes, check_interval
 from zerogap.problem import penalty_and_slack
 
 LAMS = np.geomspace(1e-3, 1.0, 7)
@@ -135,6 +136,61 @@ def test_an_interval_ends_where_no_feature_is_needed(loss, l1_ratio):
     path = zg.path(X, y, lam_min=0.1, loss=loss, tol=1e-2, random_state=0, **options)
     problem = zg.Problem(X, y, loss, path.edges[-1], **options)
     assert problem.certificate(np.zeros(5), problem.first_intercept()).relative_gap <= 1.001e-2
+
+
+def distance_of_constant(X, y, loss, lam, options):
+    """P(0, b) - min P over P(0, b), to nine digits."""
+    problem = zg.Problem(X, y, loss, lam, **options)
+    best = zg.solve(problem, zg.Auto(), tol=1e-9, random_state=0).certificate
+    constant = problem.primal(np.zeros(problem.weight_shape), problem.constant())
+    return (constant - best.dual) / constant
+
+
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("skew", [0.0, 1.5, 2.5])
+@pytest.mark.parametrize("loss", ["multiclass-hinge", "softmax", "logistic"])
+def test_M4_w_is_zero_at_the_default_end_and_not_far_below(loss, skew, fit_intercept, l1_ratio):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 4))
+    scores = X[:, :3] + 0.6 * rng.standard_normal((90, 3)) + [skew, 0.0, 0.0]
+    y = np.argmax(scores, axis=1)
+    y = np.where(y == 0, 1.0, -1.0) if loss == "logistic" else y
+    options = {"fit_intercept": fit_intercept, "l1_ratio": l1_ratio}
+    make = functools.partial(zg.Problem, X, y, loss, **options)
+    _, lam = check_interval(make, 1e-6, None, 1e-2)
+    assert distance_of_constant(X, y, loss, lam, options) <= 1e-2
+    # dual points that are the same for all rows of a class can be far from the best: a model more
+    far = 200 if loss == "multiclass-hinge" else 3
+    assert distance_of_constant(X, y, loss, lam / far, options) > 1e-2
+
+
+def test_M4_a_path_of_the_multiclass_hinge_needs_no_lam_max():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    y = np.digitize(X[:, 0] + 0.3 * rng.standard_normal(80), [0.8, 1.2])  # half of them in class 0
+    path = zg.path(X, y, lam_min=0.1, loss="multiclass-hinge", tol=1e-2, random_state=0)
+    for lam in np.geomspace(path.edges[0], path.edges[-1], 7):
+        model = path.at(lam)
+        problem = zg.Problem(X, y, "multiclass-hinge", lam, fit_intercept=True)
+        proof = problem.certificate(model.w, model.b, model.alpha)
+        assert proof.gap <= 1.0001e-2 * proof.primal
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_M4_votes_of_the_best_constant_model(seed):
+    """Given as often as got, none negative, and as many for other classes as there can be."""
+    rng = np.random.default_rng(seed)
+    counts = rng.dirichlet(np.full(rng.integers(2, 9), [0.1, 1.0, 10.0][seed % 3])) + 1e-9
+    if seed % 4 == 0:  # half of all, or almost
+        counts[0] = (1.0 - [0.0, 1e-15, 1e-10, 1e-7][seed % 16 // 4]) * counts[1:].sum()
+    counts /= counts.sum()
+    flow = balanced_votes(counts)
+    assert flow.min() >= 0.0
+    np.testing.assert_allclose(flow.sum(axis=0), counts, atol=1e-9)
+    np.testing.assert_allclose(flow.sum(axis=1), counts, atol=1e-9)
+    most = min(1.0, 2.0 * (1.0 - counts.max()))
+    assert flow.sum() - np.trace(flow) == pytest.approx(most, abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -253,3 +253,31 @@ def test_parts_add_up_to_the_whole(loss):
         np.testing.assert_allclose(*given, rtol=1e-12, atol=1e-16)
     sums = [part.dual_sum(alpha[s]) for part, s in zip(parts, pieces, strict=True)]
     np.testing.assert_allclose(np.sum(sums, axis=0), whole.dual_sum(alpha), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "smooth-hinge"])
+def test_M6_the_gap_is_the_squared_gradient_for_l2_only(loss):
+    """By default alpha belongs to w; with an L1 part the dual point is not the same function."""
+    X, y = make_data(loss)
+    w = np.random.default_rng(0).standard_normal(X.shape[1])
+    problem = zg.Problem(X, y, loss, lam=0.1)
+    gradient = problem.gradient(w)
+    assert problem.certificate(w).gap == pytest.approx(gradient @ gradient / 0.2, rel=1e-9)
+    mixed = zg.Problem(X, y, loss, lam=0.1, l1_ratio=0.5)
+    gradient = mixed.gradient(w)
+    assert mixed.certificate(w).gap != pytest.approx(gradient @ gradient / 0.2, rel=1e-2)
+
+
+def test_M6_dual_variables_of_pegasos_are_counts_of_violations():
+    """w = w(alpha) for the alpha of the docstring, which begins outside of [0, 1]."""
+    X, y = make_data("hinge")
+    problem = zg.Problem(X, y, "hinge", lam=0.1)
+    solver, n = zg.Pegasos(sampling="epochs"), len(y)
+    state = solver.begin(problem, np.random.default_rng(0))
+    for t in (1, 5, 10 * n):
+        solver.advance(problem, state, t - state.updates)
+        w, _, alpha = solver.answer(problem, state)
+        np.testing.assert_allclose(problem.weights(alpha), w, rtol=1e-9, atol=1e-12)
+        counts = alpha * y * t / n
+        np.testing.assert_allclose(counts, np.round(counts), atol=1e-9)
+        assert (np.max(alpha * y) > 1 + 1e-9) == (t < n)

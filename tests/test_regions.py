@@ -106,3 +106,12 @@ def test_without_a_gap_nothing_is_known():
     assert region.radius == np.inf
     assert region.low[0] == -np.inf
     assert region.high[0] == np.inf
+
+
+def test_P6_a_gap_over_lam_that_overflows_says_nothing():
+    """The radius is infinite then, not NaN, and no exception is raised."""
+    problem = zg.Problem([[1.0], [-1.0]], [1e140, -1e140], "squared", lam=1e-100)
+    region = find_region(problem, np.array([1e100]), 0.0)
+    assert region.radius == np.inf
+    assert region.low == -np.inf
+    assert region.high == np.inf

@@ -321,3 +321,13 @@ def test_ctrl_c_leaves_the_model_as_it_was():
         model.forget(np.flatnonzero(model.dual_coef_[0])[:5])
     assert model.coef_ is before
     assert len(model.row_ids_) == 200
+
+
+@pytest.mark.parametrize("lam", [None, 0.05])
+def test_M6_new_rows_at_zero_shrink_the_weights_by_s_if_lam_is_given(lam):
+    X, y = make_data("hinge", n=60)
+    before = zg.Problem(X[:40], y[:40], "hinge", lam)
+    alpha = zg.solve(before, zg.SDCA(), tol=1e-6, random_state=0).alpha
+    after = zg.Problem(X, y, "hinge", lam).weights(np.append(alpha, np.zeros(20)))
+    share = 1.0 if lam is None else 40 / 60
+    np.testing.assert_allclose(after, share * before.weights(alpha), rtol=1e-12)

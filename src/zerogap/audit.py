@@ -29,7 +29,7 @@ from zerogap.losses import (
 from zerogap.multiclass_losses import MulticlassHinge, Softmax
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows, as_rows
-from zerogap.solvers import Auto, solve
+from zerogap.solvers import Auto, Solver, solve
 from zerogap.solvers.protocol import Answer
 from zerogap.validation import class_factors
 
@@ -37,6 +37,7 @@ _SKLEARN_BALANCES_WEIGHTS = "sample_weight" in inspect.signature(compute_class_w
 
 # The bound is within 10 % of the truth once this share of it is all that is undecided.
 _TIGHT = 1.0 - 1.0 / 1.1
+_AUTO = Auto()
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class _Convention:
     fit_intercept: bool = True
     penalised: float = 0.0  # value of the constant feature, if the intercept is its weight
     class_weight: Any = None
-    liblinear: bool = False  # one against rest: the class weight is the one class' alone
+    one_class_weighted: bool = False  # one against rest: the rest has weight 1, whatever its class
     balances_weights: bool = True  # "balanced" counts sample weights, not rows
 
 
@@ -102,8 +103,8 @@ def certify(
     effort : int
         Epochs to spend on the bound at most; 0 for the model's own dual point alone.
     loss, lam, l1_ratio
-        What a model of unknown type minimises, as in `Problem`; its intercept counts as free if
-        it is not zero.
+        What a model minimises, as in `Problem`, if its type is not known or its own parameters do
+        not count; `loss` and `lam` go together.  The intercept is free if it is not zero.
     random_state : None, int, numpy Generator or RandomState
         Seed of the bound.
 
@@ -111,6 +112,12 @@ def certify(
     -------
     Audit
         A certificate with primal, dual and gap, and ``at_least``, a lower bound of the distance.
+
+    Raises
+    ------
+    ValueError
+        If no certificate is possible: coefficients or intercepts that are NaN, infinite or so
+        large that the objective overflows, a model that minimises no known objective, other data.
 
     Examples
     --------
@@ -121,6 +128,11 @@ def certify(
     True
     """
     convention = None
+    if (loss is None) != (lam is None) or (l1_ratio and loss is None):
+        raise ValueError(
+            "loss, lam and l1_ratio say together what a model minimises: give loss and lam, or "
+            "none of them for a model whose own parameters say it"
+        )
     if loss is not None and lam is not None:
         fixed = float(lam)
         free = bool(np.any(getattr(model, "intercept_", 0.0)))
@@ -136,11 +148,15 @@ def audit(
     effort: int,
     convention: _Convention | None = None,
     random_state: Any = 0,
-    goals: Sequence[float] | None = None,
 ) -> Audit:
-    """Do the work of `certify`; with goals, go on until these gaps are proved, or refuted."""
-    if not effort >= 0:
-        raise ValueError(f"effort must be a number of epochs >= 0, got {effort!r}")
+    """Do the work of `certify`."""
+    return audit_all(*posed(model, X, y, sample_weight, convention), effort, random_state)
+
+
+def posed(
+    model: Any, X: Any, y: Any, sample_weight: Any, convention: _Convention | None = None
+) -> tuple[list[Problem], list[Answer]]:
+    """Return the problems that a model solves on these data, and its answers to them."""
     if hasattr(model, "steps"):  # a pipeline: audit its last step on what that step sees
         X = model[:-1].transform(X) if len(model.steps) > 1 else X
         model = model[-1]
@@ -153,12 +169,13 @@ def audit(
     if rows.shape[1] != n_features + bool(convention.penalised):
         raise ValueError(f"the model has {n_features} features, X has {np.shape(X)[1]}")
     targets, weights = _targets(model, y, sample_weight, convention)
-    models = models_of(model, convention, rows.shape[0])
-    if len(models) != len(targets):
-        raise ValueError(f"the model predicts {len(models)} targets at once: certify one at a time")
-    parts, aims = [], [None] * len(models) if goals is None else goals
-    for answer, target, weight, goal in zip(models, targets, weights, aims, strict=True):
-        problem = Problem(
+    answers = models_of(model, convention, rows.shape[0])
+    if len(answers) != len(targets):
+        raise ValueError(
+            f"the model predicts {len(answers)} targets at once: certify one at a time"
+        )
+    problems = [
+        Problem(
             rows,
             target,
             convention.loss,
@@ -167,7 +184,43 @@ def audit(
             convention.fit_intercept and not convention.penalised,
             convention.l1_ratio,
         )
-        parts.append(_audit(problem, answer, effort, random_state, goal))
+        for target, weight in zip(targets, weights, strict=True)
+    ]
+    return problems, answers
+
+
+def audit_all(
+    problems: Sequence[Any],
+    answers: Sequence[Answer],
+    effort: int,
+    random_state: Any = 0,
+    goals: Sequence[float | None] | None = None,
+    solver: Solver = _AUTO,
+) -> Audit:
+    """Certify the answers to problems that belong to one model.
+
+    Parameters
+    ----------
+    problems : list of Problem or StreamedProblem
+        What the model minimises.
+    answers : list of (w, b, alpha)
+        Its weights, intercept and, if it has them, dual variables for each problem.
+    effort : int
+        Epochs to spend on the bound of each problem at most.
+    random_state : None, int, numpy Generator or RandomState
+        Seed of the bounds.
+    goals : list of float, optional
+        Gaps to prove or to refute; by default each distance is found to 10 %.
+    solver : Solver
+        What raises the bounds.
+    """
+    if not effort >= 0:
+        raise ValueError(f"effort must be a number of epochs >= 0, got {effort!r}")
+    aims = [None] * len(problems) if goals is None else goals
+    parts = [
+        _audit(problem, answer, effort, random_state, goal, solver)
+        for problem, answer, goal in zip(problems, answers, aims, strict=True)
+    ]
     if len(parts) == 1:
         return parts[0]
     whole = {
@@ -177,12 +230,23 @@ def audit(
 
 
 def _audit(
-    problem: Problem, model: Answer, effort: int, random_state: Any, goal: float | None
+    problem: Any,
+    model: Answer,
+    effort: int,
+    random_state: Any,
+    goal: float | None,
+    solver: Solver,
 ) -> Audit:
     """Certify a model, raising the dual bound until that is enough or the effort is spent."""
     shifted = centred(problem)
     w, b, alpha = model
     own = shifted.problem.certificate(w, shifted.inward(w, b), alpha)
+    if not math.isfinite(own.primal):
+        largest = max(float(np.abs(w).max()), float(np.abs(b).max()))
+        raise ValueError(
+            f"the model's objective overflows, as its coefficients or intercepts reach "
+            f"{largest:.3g}: nothing can be certified"
+        )
     if effort == 0 or own.relative_gap <= 1e-12:
         return Audit(own.primal, own.dual, own.gap, stop_reason="own dual point")
     done = []
@@ -195,14 +259,14 @@ def _audit(
             done.append(distance <= goal or own.primal - record.certificate.primal > goal)
         return done[-1]
 
-    origin = np.zeros(problem.dual_shape)
+    origin = np.broadcast_to(0.0, problem.dual_shape)  # which takes no memory
     useful = own.dual > problem.dual(origin)  # far from the optimum, a start at zero is better
     start: Any = model if useful else None
     tol, spent, seconds = max(1e-12, min(1e-3, 0.05 * own.relative_gap)), 0.0, 0.0
     while True:
         result = solve(
             problem,
-            Auto(),
+            solver,
             tol=tol,
             max_epochs=effort - spent,
             callback=enough,
@@ -268,7 +332,7 @@ def _linear_svm(model: Any) -> _Convention:
         fit_intercept=False,
         penalised=scaling,
         class_weight=getattr(model, "class_weight", None),
-        liblinear=True,
+        one_class_weighted=True,
         balances_weights=_SKLEARN_BALANCES_WEIGHTS,
     )
 
@@ -294,7 +358,7 @@ def _logistic_regression(model: Any) -> _Convention:
 
 
 def _sgd(model: Any) -> _Convention:
-    """1/n sum s_i phi_i + alpha penalty."""
+    """1/n sum s_i phi_i + alpha penalty; one against the rest, which has weight 1."""
     names = {
         "hinge": Hinge(),
         "squared_hinge": SquaredHinge(),
@@ -303,6 +367,8 @@ def _sgd(model: Any) -> _Convention:
         "huber": Huber(float(model.epsilon)),
         "epsilon_insensitive": EpsilonInsensitive(float(model.epsilon)),
     }
+    passive = model.learning_rate in ("pa1", "pa2")  # passive-aggressive steps use no penalty
+    _require(not passive, model, f"learning_rate={model.learning_rate!r}")
     _require(model.loss in names, model, f"loss={model.loss!r}")
     _require(model.penalty in ("l2", "elasticnet"), model, f"penalty={model.penalty!r}")
     l1_ratio = float(model.l1_ratio) if model.penalty == "elasticnet" else 0.0
@@ -313,6 +379,7 @@ def _sgd(model: Any) -> _Convention:
         l1_ratio,
         model.fit_intercept,
         class_weight=getattr(model, "class_weight", None),
+        one_class_weighted=True,
         balances_weights=False,
     )
 
@@ -351,6 +418,10 @@ def models_of(model: Any, convention: _Convention, n: int) -> list[Answer]:
     coefs = model.coef_.toarray() if sparse.issparse(model.coef_) else model.coef_
     coefs = np.atleast_2d(np.ascontiguousarray(coefs, dtype=np.float64))
     intercepts = np.asarray(getattr(model, "intercept_", 0.0), dtype=np.float64).ravel()
+    for name, values in (("coef_", coefs), ("intercept_", intercepts)):
+        if not np.isfinite(values).all():
+            place = tuple(map(int, np.argwhere(~np.isfinite(values))[0]))
+            raise ValueError(f"{name} holds {values[place]} at {place}: nothing can be certified")
     intercepts = np.broadcast_to(intercepts, (len(coefs),))
     if convention.penalised:
         coefs = np.column_stack([coefs, intercepts / convention.penalised])
@@ -399,6 +470,6 @@ def _targets(
     if convention.class_weight is not None:
         counted = weights if convention.balances_weights else np.ones(len(y))
         factors = class_factors(convention.class_weight, classes, codes, counted)[codes]
-        alone = convention.liblinear and len(targets) > 1
+        alone = convention.one_class_weighted and len(targets) > 1
         weights = weights * (np.where(targets > 0, factors, 1.0) if alone else factors)
     return targets, np.broadcast_to(weights, targets.shape)

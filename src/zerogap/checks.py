@@ -122,11 +122,12 @@ def check_intercept(b: Any, free: bool) -> Any:
 def check_scale(norms: np.ndarray, lam: float, total: float) -> None:
     """Refuse rows so long, or a lam so small, that products would overflow."""
     i = int(np.argmax(norms))
-    if not norms[i] < _LARGEST:
+    largest = float(norms[i])
+    if not largest < _LARGEST:
         raise ScaleError(f"|x|^2 overflows at row {i}: standardise the columns of X")
-    if not norms[i] / lam < _LARGEST or not 1.0 / lam < _LARGEST:
+    if not largest / lam < _LARGEST or not 1.0 / lam < _LARGEST:
         raise ValueError(
-            f"lam={lam:g} is too small for rows with |x|^2 = {norms[i]:g}: it overflows "
+            f"lam={lam:g} is too small for rows with |x|^2 = {largest:g}: it overflows "
             f"(by default lam is 1 / the sum of sample_weight, here 1 / {total:g})"
         )
 

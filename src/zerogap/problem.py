@@ -315,8 +315,8 @@ class Problem(OnProcessor, Struct):
             Intercept; zero if the problem has none.
         alpha : array-like of shape (n_samples,), optional
             A dual point; it is made feasible.  By default the one that belongs to (w, b),
-            a_i = -phi'(x_i.w + b), which for smooth losses without intercept gives the gap
-            |grad P|^2 / (2 lam) exactly.
+            a_i = -phi'(x_i.w + b), which for smooth losses and the L2 penalty, without intercept,
+            gives the gap |grad P|^2 / (2 lam) exactly.
         """
         w, b = self._vector(w), self.checked_intercept(b)
         z = self.scores(w)

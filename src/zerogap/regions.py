@@ -25,7 +25,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -64,6 +64,7 @@ class Evidence:
     It has the size of the dual variables, and the numbers of each row that the loss needs.
     """
 
+    proved: ClassVar[bool] = True
     loss: Loss
     y: np.ndarray
     share: np.ndarray
@@ -97,15 +98,16 @@ class Evidence:
         """Where the optimum is."""
         proof = self.proof
         b = np.atleast_1d(np.asarray(proof.b, dtype=float))
-        if not math.isfinite(proof.gap):
+        # rounding of the gap's terms and of the weights is added to what they may be
+        budget = max(proof.gap, 0.0) + _ROUNDING * abs(proof.primal)
+        squared = budget / self.strength
+        if not 2.0 * squared < math.inf:  # nor if it is NaN
             nowhere = np.full(len(b), math.inf)
             return Region(math.inf, -nowhere, nowhere)
-        # rounding of the gap's terms and of the weights is added to what they may be
-        budget = proof.gap + _ROUNDING * abs(proof.primal)
-        squared = budget / self.strength
         slack = budget if math.isnan(proof.slack) else min(proof.slack, budget)
         distance = math.sqrt(2.0 * slack / self.strength)  # |w - p|, or more
-        radius = 0.5 * distance + math.sqrt(squared - 0.25 * distance**2) + _ROUNDING * self.size
+        rest = math.sqrt(squared - 0.25 * distance * distance)
+        radius = 0.5 * distance + rest + _ROUNDING * self.size
         if not self.fit_intercept:
             return Region(radius, b, b)
         reach = radius * np.sqrt(self.sqnorms)
@@ -120,9 +122,10 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A region that was found before."""
+    """A region that was found before: proved from the data in this process, or said by a file."""
 
     region: Region
+    proved: bool
 
 
 def find_region(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray | None = None) -> Region:

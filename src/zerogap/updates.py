@@ -1,7 +1,9 @@
 r"""Rows that come and rows that go: a fitted model follows from the dual point that it has.
 
-New rows start at alpha = 0, which is feasible for every loss here and leaves w as it is; rows to
-be forgotten take their alpha with them, out of w.  The solver goes on from there and ends with a
+New rows start at alpha = 0, which is feasible for every loss here; rows to be forgotten take their
+alpha with them, out of w.  With ``lam=None`` lam S stays 1, and nothing else changes w; an explicit
+lam stays, so that u(alpha), the w of L2, is multiplied by S / S' as the sum of the weights becomes
+S'.  The solver goes on from there and ends with a
 certificate of the new problem, as good as one of a training from scratch.  That takes a fraction of
 the epochs as long as few of the rows that matter change; from some hundredths of them on, training
 anew is as fast.  Memory: one copy of the rows.

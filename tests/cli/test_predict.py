@@ -9,6 +9,7 @@ import pytest
 
 import zerogap as zg
 from zerogap.model_io import load, save
+from zerogap.regions import Known, Region
 
 
 @pytest.fixture
@@ -119,13 +120,40 @@ def test_certified_labels(loss, zerogap, npz, tmp_path):
     rows = list(csv.reader(done.stdout.splitlines()))
     assert rows[0] == ["prediction", "certified"]
     data = np.load(npz)
-    labels, certified = load(model).predict_certified(data["X"])
+    with pytest.warns(UserWarning, match="the word of a model file"):
+        labels, certified = load(model).predict_certified(data["X"])
     assert [row[0] for row in rows[1:]] == labels.tolist()
     assert [row[1] for row in rows[1:]] == [str(sure) for sure in certified]
     assert certified.mean() > 0.9
     assert "% of the labels are proved to be the exact optimum's" in done.stderr
     report = json.loads(zerogap("predict", model, npz, "--certified", "--json").stdout)
     assert report["certified"] == certified.tolist()
+
+
+def test_P4_certified_is_the_word_of_the_file(zerogap, npz, numbers, tmp_path):
+    for data, loss in ((npz, "hinge"), (numbers, "squared")):
+        model = tmp_path / f"{loss}.zg"
+        zerogap("train", data, "--loss", loss, "--out", model)
+        done = zerogap("predict", model, data, "--certified")
+        told = f"zerogap predict: by the word of {model}: zerogap certify {model} DATA checks it"
+        assert done.stderr.splitlines()[-1] == told
+        report = json.loads(zerogap("predict", model, data, "--certified", "--json").stdout)
+        assert report["word_of"] == str(model)
+        assert "word" not in zerogap("predict", model, data).stderr
+
+
+def test_P4_a_forged_region_is_found_false(zerogap, npz, tmp_path):
+    model = tmp_path / "model.zg"
+    zerogap("train", npz, "--tol", 1e-2, "--out", model)
+    assert "proved to be where the file says" in zerogap("certify", model, npz).stdout
+    clf = load(model)
+    region = clf._evidence[0].region
+    clf._evidence = [Known(Region(0.0, region.low, region.high), proved=False)]
+    save(clf, model)
+    outcome = zerogap("certify", model, npz, "--json")
+    assert outcome.exit_code == 1
+    assert "but the optimum is not where the file says" in outcome.stderr
+    assert json.loads(outcome.stdout)["region"] == "false"
 
 
 def test_certified_numbers(zerogap, numbers, tmp_path):

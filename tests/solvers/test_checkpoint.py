@@ -134,6 +134,17 @@ def test_a_dual_bound_that_is_too_good_is_refused(tmp_path):
         half_a_run(path)
 
 
+def test_P4_an_objective_that_is_too_good_is_refused(tmp_path):
+    """Auto returns the best model so far: what a file says of it must be true."""
+    path = tmp_path / "run"
+    options = {"tol": 1e-9, "random_state": 0, "checkpoint": path, "checkpoint_every": 0}
+    zg.solve(problem(), zg.Auto(), max_epochs=2, **options)
+    assert zg.solve(problem(), zg.Auto(), max_epochs=4, **options).certificate.gap >= 0
+    forge(path, lambda h, a: h["parts"]["best"].update(primal=h["parts"]["best"]["dual"]))
+    with pytest.raises(CheckpointError, match="claims an objective of"):
+        zg.solve(problem(), zg.Auto(), max_epochs=6, **options)
+
+
 def test_a_diverged_run_does_not_overwrite_its_last_good_checkpoint(tmp_path):
     path = tmp_path / "run"
     p = make_problem("squared", n=80)

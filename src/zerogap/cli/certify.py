@@ -41,8 +41,8 @@ def register(app: Any) -> None:
     ) -> None:
         """Compute the certificate of a saved model from scratch.
 
-        The exit code is 0 if the stored certificate is true, and 1 if it is not or cannot be
-        proved from these data.
+        And the region of the optimum, on which predict --certified relies.  The exit code is 0 if
+        what is stored is true, and 1 if it is not or cannot be proved from these data.
         """
         found = None
         with failures("certify"):
@@ -77,6 +77,7 @@ def _report(result: Any, true: bool) -> dict[str, Any]:
     return {
         "true": true,
         "claim": result.claim,
+        "region": result.region,
         "same_data": result.same_data,
         "stored": certificate_json(result.stored),
         "found": certificate_json(result.found),
@@ -91,6 +92,9 @@ def _show(result: Any) -> None:
         values = [f"{getattr(c, name):{form}}" for c in (stored, found)]
         rows.append((name.replace("_", " "), f"{values[0]:16}{values[1]}"))
     rows.append(("data", "those of the training" if result.same_data else "not the same bits"))
+    told = {"true": "proved to be where the file says", "false": "not where the file says"}
+    if result.region != "none":
+        rows.append(("optimum", told.get(result.region, result.region)))
     rows.append(("certificate", result.claim))
     print_table(rows)
 

@@ -23,8 +23,8 @@ _AHEAD = 1e-3  # of the present gap: rows fixed at wrong ends make more precisio
 def descend(run: Run, w: np.ndarray) -> None:
     """Minimise a smooth objective by L-BFGS: one round per evaluation, whatever the groups.
 
-    The dual point that belongs to w has the dual sum u, of which the gradient is lam (w - u), and
-    without intercept the gap is |gradient|^2 / (2 lam) exactly.
+    The dual point that belongs to w has the dual sum u.  With the L2 penalty the gradient is
+    lam (w - u) and, without intercept, the gap is |gradient|^2 / (2 lam) exactly.
     """
     lam, loss = run.spec.lam, run.spec.loss
     b, shape, w_size, free = run.b, w.shape, w.size, run.spec.fit_intercept

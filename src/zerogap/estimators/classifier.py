@@ -251,6 +251,9 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         optimal score is known up to |x| radius and the interval's length.  A row is certified if
         no score in question changes its class.  A smaller `tol` certifies more rows.
 
+        For a model from a file, radius and interval are what the file says.  A UserWarning tells
+        so until `zerogap.model_io.recertify` has found them true on the data of the fit.
+
         Returns
         -------
         labels : ndarray of shape (n_rows,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Self, cast
@@ -27,7 +28,7 @@ from zerogap.loo import LeaveOneOut, leave_one_out_of
 from zerogap.losses import LOSSES, Loss, as_loss
 from zerogap.multiclass_losses import MULTICLASS_LOSSES
 from zerogap.problem import Problem
-from zerogap.regions import Evidence, Region
+from zerogap.regions import Evidence, Known, Region
 from zerogap.rows import CSRRows, DenseRows, as_rows
 from zerogap.solvers import SDCA, Auto, BlockSDCA, Result, Solver, as_solver, solve
 from zerogap.solvers.devices import Together, check_device, problems_together
@@ -153,7 +154,7 @@ class LinearModel(BaseEstimator):
             results = [run(0)]
         else:
             results = run_all(run, len(problems), jobs, stop)
-        self._evidence = [
+        self._evidence: list[Evidence | Known] = [
             Evidence.of(problem, result.w, result.proof)
             for problem, result in zip(problems, results, strict=True)
             if isinstance(problem, Problem) and result.proof is not None
@@ -191,11 +192,23 @@ class LinearModel(BaseEstimator):
                 "this model does not know how far its predictions are from the optimum's: it was "
                 "trained block by block, or read from an older file"
             )
+        if not all(evidence.proved for evidence in self._evidence):
+            warnings.warn(
+                "what is certified here is the word of a model file: nothing of it was checked "
+                "against the data of the fit, as zerogap.model_io.recertify(model, X, y) does",
+                UserWarning,
+                stacklevel=3,
+            )
         return [evidence.region for evidence in self._evidence]
 
     @property
     def support_(self) -> np.ndarray:
-        """Rows whose dual variables are not zero: without the others the model is the same."""
+        """Rows whose dual variables are not zero.
+
+        The optimum is also that of these rows alone, with the weights that they have, if C =
+        1 / (lam S) stays the same.  It does with ``lam=None``; an explicit lam has to grow as S,
+        the sum of the weights, falls.
+        """
         return np.flatnonzero(np.atleast_2d(self.dual_coef_).any(axis=0))
 
     @property

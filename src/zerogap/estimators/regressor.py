@@ -152,6 +152,9 @@ class LinearRegressor(RegressorMixin, LinearModel):
         The optimal weights lie within ``radius`` of `coef_` and the optimal intercept in an
         interval, both of which follow from the certificate (see `zerogap.regions`).
 
+        For a model from a file, radius and interval are what the file says.  A UserWarning tells
+        so until `zerogap.model_io.recertify` has found them true on the data of the fit.
+
         Returns
         -------
         predictions, low, high : ndarray of shape (n_rows,)

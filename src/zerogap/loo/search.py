@@ -40,7 +40,8 @@ class LeaveOneOut:
         Bounds of the leave-one-out error: the share of wrong labels, or the mean loss of a
         regression (half the mean squared residual for the squared loss), with sample weights.
     low, high : ndarray of shape (n_samples,)
-        Bounds of the scores x_i.w + b of the optimal models without row i.
+        Bounds of the scores x_i.w + b of the optimal models without row i.  Without the last row
+        of a class any large b is optimal: the interval then has no end.
     how : ndarray of str
         What decided each row: "free" (its dual variable is zero), "bound", "solved", "tied" (both
         labels, or several scores, are optimal as far as double precision can tell) or "undecided"
@@ -128,8 +129,9 @@ def leave_one_out(
     origin = Origin.of(sharp)
     grid = 1e-8 * (1.0 + abs(fit.b)) * 2.0 ** np.arange(60) if problem.fit_intercept else _NONE
     low, high = sharp.bounds(np.arange(problem.shape[0]), origin, grid)
-    alone = _alone(problem)
-    low[alone] = high[alone] = -np.inf * problem.y[alone]
+    for i in _alone(problem):
+        ends = -problem.y[i] * np.array([_flat_from(problem.loss), math.inf])
+        low[i], high[i] = ends.min(), ends.max()
     rule = _Rule.of(problem, low, high, tol)
     known, free = rule.known(low, high), problem.share * sharp.alpha == 0.0
     how = np.where(known, np.where(free, "free", "bound"), "undecided")
@@ -210,11 +212,29 @@ def _without(problem: Problem, i: int) -> Problem:
 
 
 def _alone(problem: Problem) -> np.ndarray:
-    """Return the rows without which a class is empty: the intercept then tends to infinity."""
+    """Return the rows without which a class is empty.
+
+    The other rows are then fitted best by w = 0 and any b beyond which their loss is flat.
+    """
     if not problem.fit_intercept or problem.loss.task == "regression":
         return np.empty(0, np.int64)
     classes = [np.flatnonzero((problem.share > 0.0) & (problem.y == y)) for y in (-1.0, 1.0)]
     return np.array([rows[0] for rows in classes if len(rows) == 1], np.int64)
+
+
+def _flat_from(loss: Loss) -> float:
+    """Return a margin below which the loss of a class still falls: no optimal b has a smaller one.
+
+    1 for the hinge and its smooth forms; infinity for the logistic loss, which falls for ever: its
+    slope vanishes by underflow alone.
+    """
+    falling, flat = 0.0, 1.0
+    while loss.derivative(flat, 1.0) < 0.0 and flat < 1e300:
+        falling, flat = flat, 2.0 * flat
+    while falling < (middle := 0.5 * (falling + flat)) < flat:
+        falling, flat = (middle, flat) if loss.derivative(middle, 1.0) < 0.0 else (falling, middle)
+    underflows = falling > 100.0 and abs(loss.derivative(falling, 1.0)) < 1e-300
+    return math.inf if underflows else falling
 
 
 @dataclass(frozen=True, eq=False)

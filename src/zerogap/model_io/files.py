@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ from zerogap.solvers import SOLVERS, Solver
 _ESTIMATORS: dict[str, Any] = {c.__name__: c for c in (LinearClassifier, LinearRegressor)}
 _PARTS: dict[str, dict[str, Any]] = {"loss": {**LOSSES, **MULTICLASS_LOSSES}, "solver": SOLVERS}
 _NUMBERS = ("primal", "dual", "gap", "epochs", "seconds")
+_LOCAL = ("callback", "checkpoint")  # code and paths: a file neither keeps nor sets them
+_ROUNDING = 1e-12  # of a certificate's values, relative to them: sums and differences of float64
 _SMALL = 8_000_000  # bytes of dual variables that are kept unasked
 
 Model = LinearClassifier | LinearRegressor
@@ -131,6 +134,10 @@ def save(
 def load(path: str | os.PathLike[str]) -> Model:
     """Return the fitted estimator that `save` wrote.  Reading a file runs no code from it.
 
+    Nor does a file name places to write to: `checkpoint` and `callback` of the model are None.
+    What it says of itself, in ``certificate_`` and through ``predict_certified``, is its own word:
+    impossible values are refused, and `zerogap.model_io.recertify` checks the others on the data.
+
     Parameters
     ----------
     path : path
@@ -183,7 +190,7 @@ def _build(content: bytes) -> ModelFile:
     cls = _ESTIMATORS.get(_get(header, "class", str))
     if cls is None:
         raise FileError(f"class {short(header['class'])} is unknown")
-    known = cls._get_param_names()  # others come from a newer minor version
+    known = set(cls._get_param_names()).difference(_LOCAL)  # others are of a newer minor version
     params = {k: _decode(v) for k, v in _get(header, "params", dict).items() if k in known}
     model = cls(**params)
     try:
@@ -192,8 +199,11 @@ def _build(content: bytes) -> ModelFile:
         raise FileError(str(error)) from None
     model.certificate_ = _certificate(_get(header, "certificate", dict))
     model.n_iter_ = _get(header, "n_iter", int)
+    if model.n_iter_ < 0:
+        raise FileError(f"n_iter is {model.n_iter_}, a number of epochs")
     model.fingerprint_ = _get(header, "fingerprint", str)
     _set_arrays(model, arrays, header.get("object_classes") is True)
+    _check_parts(model)
     d = model.n_features_in_
     if header.get("feature_names") is not None:
         names = _get(header, "feature_names", list)
@@ -257,7 +267,9 @@ def _set_regions(model: Any, arrays: dict[str, np.ndarray]) -> None:
         raise FileError("its bounds of the optimum do not fit together")
     parts = [slice(None)] if joint else [slice(k, k + 1) for k in range(outputs)]
     regions = zip(radius, parts, strict=True)
-    model._evidence = [Known(Region(float(r), low[part], high[part])) for r, part in regions]
+    model._evidence = [
+        Known(Region(float(r), low[part], high[part]), proved=False) for r, part in regions
+    ]
 
 
 def _floats(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
@@ -285,7 +297,41 @@ def _certificate(fields: dict[str, Any]) -> Certificate:
     parts = _get(fields, "parts", list)
     if any(not isinstance(part, dict) or part.get("parts") for part in parts):
         raise FileError("the parts of a certificate must be certificates without parts")
-    return Certificate(**known, parts=tuple(map(_certificate, parts)))
+    certificate = Certificate(**known, parts=tuple(map(_certificate, parts)))
+    _check_values(certificate)
+    return certificate
+
+
+def _check_values(certificate: Certificate) -> None:
+    """Refuse what no fit can have found, whatever its data."""
+    primal, dual, gap = certificate.primal, certificate.dual, certificate.gap
+    rounding = _ROUNDING * primal + max(0.0, certificate.floor)
+    if not 0.0 <= primal < math.inf:
+        raise FileError(f"its certificate has a primal value of {primal:g}")
+    if not gap >= -rounding:
+        raise FileError(f"its certificate has a gap of {gap:g}")
+    if not dual <= primal + rounding:
+        raise FileError(f"its certificate has a dual value, {dual:g}, above the primal, {primal:g}")
+    if not (gap == primal - dual or abs(gap - (primal - dual)) <= rounding + _ROUNDING * abs(gap)):
+        raise FileError(f"its certificate has a gap of {gap:g}, but {primal:g} - {dual:g}")
+    for name in ("epochs", "seconds", "floor"):
+        if not 0.0 <= getattr(certificate, name) < math.inf:
+            raise FileError(f"its certificate has {name} = {getattr(certificate, name):g}")
+
+
+def _check_parts(model: Any) -> None:
+    """Refuse a certificate that is not the sum of one part for each problem of the model."""
+    certificate, outputs = model.certificate_, np.size(model.intercept_)
+    several = outputs if outputs > 1 and model._loss().task != "multiclass" else 0
+    if len(certificate.parts) != several:
+        found = len(certificate.parts)
+        raise FileError(f"its certificate has {found} parts, and the model {several}")
+    if several:
+        whole = Certificate.combine(certificate.parts)
+        for name in ("primal", "dual", "gap", "floor"):
+            ours, theirs = getattr(whole, name), getattr(certificate, name)
+            if not (ours == theirs or abs(ours - theirs) <= _ROUNDING * (whole.primal + abs(ours))):
+                raise FileError(f"its certificate has {name} = {theirs:g}, its parts {ours:g}")
 
 
 def _encoder(value: Any, n_features: int) -> Any:
@@ -304,9 +350,7 @@ def _encoder(value: Any, n_features: int) -> Any:
 
 def _encode(name: str, value: Any) -> Any:
     """Return a parameter as JSON."""
-    if name in ("callback", "checkpoint") or isinstance(
-        value, np.random.Generator | np.random.RandomState
-    ):
+    if name in _LOCAL or isinstance(value, np.random.Generator | np.random.RandomState):
         return None
     if isinstance(value, np.generic):
         value = value.item()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-
-from zerogap.audit import Audit, convention_of, models_of
-from zerogap.certificate import Certificate
-from zerogap.model_io.claims import Recertified, settle
+from zerogap.audit import Audit, audit_all, convention_of, models_of
+from zerogap.model_io.claims import Recertified, goals_of, recertify_rows, settle
 from zerogap.model_io.files import ModelFile
-from zerogap.solvers import BlockSDCA, solve
-from zerogap.solvers.protocol import Answer
+from zerogap.solvers import BlockSDCA
 from zerogap.store import Store
-from zerogap.streamed import StreamedProblem
+from zerogap.streamed import load, worth_loading
 
 
 def recertify_store(file: ModelFile, store: Store, *, effort: int = 1000) -> Recertified:
-    """Compute the certificate of a model file from the rows of a store, read block by block.
+    """Compute what a model file says of itself from the rows of a store.
+
+    A store that has no `max_memory` and takes less than a quarter of the free memory is loaded.
+    Others are read block by block, and the model's region is not checked.
 
     Parameters
     ----------
@@ -32,45 +30,14 @@ def recertify_store(file: ModelFile, store: Store, *, effort: int = 1000) -> Rec
     Recertified
         As from `zerogap.model_io.recertify`.
     """
-    model = file.model
+    model, same = file.model, store.fingerprint == file.fingerprint
+    if worth_loading(store):
+        return recertify_rows(model, *load(store), same, effort)
     problems = model._streamed_problems(store)
     answers = models_of(model, convention_of(model), store.n_samples)
-    goals = [part.gap for part in model.certificate_.parts or (model.certificate_,)]
+    goals = goals_of(model.certificate_)
 
     def find(effort: int) -> Audit:
-        given = zip(problems, answers, goals, strict=True)
-        parts = [_audit(*part, effort) for part in given]
-        if len(parts) == 1:
-            return parts[0]
-        whole = Certificate.combine(parts)
-        fields = {f.name: getattr(whole, f.name) for f in dataclasses.fields(Certificate)}
-        return Audit(**fields, at_least=math.fsum(part.at_least for part in parts))
+        return audit_all(problems, answers, effort, goals=goals, solver=BlockSDCA())
 
-    return settle(model.certificate_, find, store.fingerprint == file.fingerprint, effort)
-
-
-def _audit(problem: StreamedProblem, model: Answer, goal: float, effort: int) -> Audit:
-    """Certify a model, raising the dual bound until the gap is the goal or the effort is spent."""
-    own = problem.certificate(*model)
-    if effort == 0:
-        return Audit(own.primal, own.dual, own.gap, stop_reason="own dual point")
-    result = solve(
-        problem,
-        BlockSDCA(),
-        tol=1e-12,
-        max_epochs=effort,
-        callback=lambda record: own.primal - record.certificate.dual <= goal,
-        random_state=0,
-    )
-    found = result.certificate
-    gap = min(own.gap, own.primal - found.dual)
-    return Audit(
-        own.primal,
-        own.primal - gap,
-        gap,
-        epochs=found.epochs,
-        seconds=found.seconds,
-        stop_reason=found.stop_reason,
-        solver=found.solver,
-        at_least=max(0.0, own.primal - found.primal),
-    )
+    return settle(model.certificate_, find, problems, same, effort)

@@ -23,15 +23,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import optimize
 
+from zerogap.centring import centred
 from zerogap.certificate import Certificate
 from zerogap.checks import is_positive
+from zerogap.multiclass_losses import MulticlassHinge
 from zerogap.problem import Problem, penalty_and_slack, penalty_cost
 from zerogap.progress import Progress
 from zerogap.solvers import Result
 from zerogap.solvers.protocol import Answer
 
 _SHARE = 0.25  # of tol is asked from each solve: the rest is left for lambdas around it
+_HALF = 1e-9  # relative: a class this close to half of all rows counts as half of them
 _CLOSE = 0.01  # how exactly the end of an interval is found, as a share of its length
 
 
@@ -109,15 +113,82 @@ def check_interval(
 
 
 def _trivial(problem: Problem, tol: float) -> float:
-    """Return a lambda from which on w = 0 is within tol: its gap is lam g*(v/lam) at most."""
-    w, b = np.zeros(problem.weight_shape), problem.first_intercept()
+    """Return a lambda from which on w = 0 is proved to be within tol.
+
+    For the best constant model and its dual point the gap is E + lam g*(v/lam), which falls with
+    lam; E is zero but for rounding.
+    """
+    problem = centred(problem).problem
+    w, b = np.zeros(problem.weight_shape), problem.constant()
     z = problem.scores(w)
-    v = problem.lam * problem.dual_sum(problem.dual_point(z, b))
-    allowed = 2.0 * problem.penalty.convexity() * tol * problem.primal(w, b)
-    lam = float(np.vdot(v, v)) / allowed if allowed > 0 else 0.0
-    if not is_positive(lam):
+    alpha = _constant_dual(problem, z, b)
+    terms = problem.row_terms(z, b, alpha)
+    primal, excess = terms.value, terms.excess
+    v = problem.lam * problem.dual_sum(alpha).ravel()
+    square, allowed = float(v @ v), tol * primal - excess
+    if not square > 0.0 or not primal > 0.0:
         raise ValueError("w = 0 is optimal for every lambda: give lam_max")
-    return lam
+    if not allowed > 0.0:
+        raise ValueError("no lambda is known at which w = 0 is within tol: give lam_max")
+    outside, inside = 0.0, square / (2.0 * problem.penalty.convexity() * allowed)
+    while problem.l1_ratio and inside - outside > _CLOSE * inside:
+        middle = 0.5 * (outside + inside)
+        if middle * penalty_and_slack(problem.penalty, w.ravel(), v / middle)[1] <= allowed:
+            inside = middle
+        else:
+            outside = middle
+    if not is_positive(inside):
+        raise ValueError(f"w = 0 is within tol from lam={inside:g} on: give lam_max")
+    return inside
+
+
+def _constant_dual(problem: Problem, z: np.ndarray, b: Any) -> np.ndarray:
+    """Return the dual point of the best constant model, which has the scores z = 0 and b."""
+    if not (problem.fit_intercept and isinstance(problem.loss, MulticlassHinge)):
+        return problem.dual_point(z, b)
+    own = problem.y[:, None] == np.arange(z.shape[1])
+    counts = problem.share @ own
+    votes = balanced_votes(counts) / counts[:, None]
+    return problem.feasible(own - votes[problem.y])
+
+
+def balanced_votes(counts: np.ndarray) -> np.ndarray:
+    """Return f with f_lk, the votes of class l for class k, that prove the best constant model.
+
+    For the multiclass hinge its objective is the largest sum of f_lk, k != l, among votes that
+    classes give as often as they get: counts_l = sum_k f_lk = sum_k f_kl.  A class with half of
+    all votes gives each other class what it gets from it.  Else f_lk = c_l c_k, with
+    c_l (T - c_l) = counts_l and T = sum_l c_l: a root of one equation.
+    """
+    top = int(np.argmax(counts))
+    others = np.arange(len(counts)) != top
+    rest = float(counts[others].sum())
+    if counts[top] >= (1.0 - _HALF) * rest:
+        flow = np.zeros((len(counts), len(counts)))
+        flow[top, others] = flow[others, top] = counts[others] * min(1.0, counts[top] / rest)
+        flow[np.diag_indices_from(flow)] = np.maximum(counts - flow.sum(axis=1), 0.0)
+        return flow
+
+    def factors(total: float) -> np.ndarray:
+        return 2.0 * counts / (total + np.sqrt(np.maximum(total**2 - 4.0 * counts, 0.0)))
+
+    least = 2.0 * math.sqrt(counts[top])
+    larger = factors(least).sum() < least  # whether c_top is the larger root of its parabola
+
+    def surplus(total: float) -> float:
+        c = factors(total)
+        return c[top] - c[others].sum() if larger else c.sum() - total
+
+    most = 2.0 * least
+    while surplus(most) > 0.0:
+        most *= 2.0
+    total = optimize.brentq(surplus, least, most, xtol=1e-15)
+    c = factors(total)
+    if larger:
+        c[top] = total - c[top]
+    flow = np.outer(c, c)
+    np.fill_diagonal(flow, 0.0)
+    return flow * (counts / flow.sum(axis=1))[:, None]
 
 
 def cover(

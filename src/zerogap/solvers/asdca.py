@@ -78,7 +78,9 @@ class ASDCA(Solver):
 
     With theta = min(1, sqrt(g/m), g, g^(2/3) / m^(1/3)) / 4, where g = gamma lam n / R^2 for a
     (1 / gamma)-smooth loss and rows in a ball of radius R, m (P(w) - P*) + n (D* - D(alpha))
-    shrinks by 1 - theta m / n per step in expectation.  A larger theta may diverge.
+    shrinks by 1 - theta m / n per step in expectation, if batches are independent random subsets.
+    Here the batches of an epoch are a random partition of the rows, for which the theorem does not
+    hold as it stands.  A larger theta may diverge.
 
     Parameters
     ----------

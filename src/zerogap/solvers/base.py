@@ -209,6 +209,17 @@ class _Limits:
         return "max_epochs" if run.state.updates >= self.last_update(run) else ""
 
 
+def _without_warnings(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Silence overflows: such steps are rejected, and certificates count nothing infinite."""
+
+    @functools.wraps(method)
+    def wrapped(*args: Any, **named: Any) -> Any:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return method(*args, **named)
+
+    return wrapped
+
+
 class _Run:
     """The moving parts of one call of `solve`."""
 
@@ -228,6 +239,7 @@ class _Run:
         self.saved = (-1, time.monotonic())  # updates, when
         self.whole = True  # not in the middle of an update
 
+    @_without_warnings
     def begin(self, warm: Answer | None, limits: _Limits, path: Path | None) -> None:
         """Make the state, anew or from a checkpoint, and certify it."""
         if warm is not None:
@@ -244,7 +256,7 @@ class _Run:
             reshape = functools.partial(self.solver.reshape, self.problem, self.state)
             rows = checkpoints.load(path, self.identity, parts, self.problem, reshape)
             self.history = History(rows)
-            self._check_best_dual(path)
+            self._check_best(path)
             row = self.history.rows[-1]
             self.seconds, self.cpu_seconds = row["seconds"], row["cpu_seconds"]
             self.saved = (self.state.updates, time.monotonic())
@@ -262,22 +274,31 @@ class _Run:
         """Evaluate the best constant model, which is the first model to beat."""
         if isinstance(self.problem, StreamedProblem):
             return
-        b = self.problem.constant()
-        z = self.problem.xp.zeros(self.problem.dual_shape) + b
-        primal = float(self.problem.mean_loss(z))
+        b, primal = _best_constant(self.problem)
         self.scale = primal
         if self.solver.output == "best" and primal < self.best_so_far.primal:
             best, alpha = self.best_so_far, np.zeros(self.problem.dual_shape)
             best.primal, best.w, best.b = primal, np.zeros(self.problem.weight_shape), b
-            size = float(np.square(self.problem.host(z)).max(initial=1.0))
-            best.blur = gamma(z.shape[0] + 100) * (primal + math.sqrt(size))
+            best.blur = gamma(self.problem.shape[0] + 100) * primal
             bound = float(self.problem.dual(self.problem.place(alpha)))
             if bound > best.dual:
                 best.dual, best.alpha = bound, alpha
 
-    def _check_best_dual(self, path: Path) -> None:
-        """Refuse a checkpoint whose dual bound is higher than its dual point proves."""
+    def _check_best(self, path: Path) -> None:
+        """Refuse a checkpoint whose best bound or best objective is better than its point says."""
         best = self.best_so_far
+        if self.solver.output == "best" and len(best.w):
+            primal = self.problem.primal(self.problem.place(best.w), best.b)
+            if not best.primal >= primal - 1e-9 * (1.0 + abs(primal)):
+                raise checkpoints.CheckpointError(
+                    f"{path} claims an objective of {best.primal:.9g}, its model has {primal:.9g}: "
+                    f"delete it to start anew"
+                )
+        if not best.gap >= best.primal - best.dual - 1e-9 * (1.0 + abs(best.primal)):
+            raise checkpoints.CheckpointError(
+                f"{path} claims a gap of {best.gap:.3g} between {best.primal:.9g} and "
+                f"{best.dual:.9g}: delete it to start anew"
+            )
         if len(best.alpha):
             proved = self.problem.dual(self.problem.feasible(best.alpha))
             if not best.dual <= proved + 1e-9 * (1.0 + abs(proved)):
@@ -312,6 +333,7 @@ class _Run:
             if gap is None or gap <= self.tol:
                 return
 
+    @_without_warnings
     def advance(self, target: int, limits: _Limits) -> None:
         """Update until `target`, timing nothing else, with a look at the limits now and then."""
         self.whole = False
@@ -326,6 +348,7 @@ class _Run:
                 break
         self.whole = True
 
+    @_without_warnings
     def take_record(
         self, resumed: bool = False, point: Answer | None = None, proof: Proof | None = None
     ) -> None:
@@ -353,7 +376,7 @@ class _Run:
             epochs=self.state.updates / self.length,
             seconds=self.seconds,
             solver=self.solver.story(self.problem, self.state),
-            floor=FLOOR * self.scale if primal <= NEARLY_ZERO * self.scale else 0.0,
+            floor=_floor(self.scale, primal),
         )
         metrics = self.solver.extras(self.problem, self.state)
         metrics |= {name: float(f(w, b)) for name, f in self.metrics.items()}
@@ -459,8 +482,8 @@ class _Run:
         if not 0 < now["gap"] < then["gap"]:
             return 1 + epoch // 8
         per_epoch = math.log(then["gap"] / now["gap"]) / (now["epoch"] - then["epoch"])
-        left = math.log(now["gap"] / target) / per_epoch
-        return int(min(max(1.0, round(left)), 1 + epoch // 2))
+        left = math.log(now["gap"] / target) / per_epoch if per_epoch > 0.0 else math.inf
+        return round(min(max(1.0, left), 1 + epoch // 2))  # the quotients may have overflown
 
     def save(self, path: Path | None, every: float) -> None:
         """Write a checkpoint if it is time; a full disk costs the checkpoint, not the run."""
@@ -487,6 +510,25 @@ class _Run:
             progress.close(dataclasses.replace(chosen, certificate=certificate))
         found = (chosen.w, chosen.b, chosen.alpha, certificate)
         return Result(*found, self.history, reason, chosen.proof)
+
+
+def gap_floor(problem: Any, primal: float) -> float:
+    """Return the gap that counts as zero for a model with this objective: `Certificate.floor`."""
+    if isinstance(problem, StreamedProblem):  # the constant model may be better than this one
+        b = problem.first_intercept() if problem.fit_intercept else 0.0
+        origin = np.broadcast_to(0.0, problem.dual_shape)
+        return _floor(problem.examine(np.zeros(problem.weight_shape), b, origin).primal, primal)
+    return _floor(_best_constant(centred(problem).problem)[1], primal)
+
+
+def _best_constant(problem: Any) -> tuple[Any, float]:
+    """Return intercept and objective of the best constant model."""
+    b = problem.constant()
+    return b, float(problem.mean_loss(problem.xp.zeros(problem.dual_shape) + b))
+
+
+def _floor(scale: float, primal: float) -> float:
+    return FLOOR * scale if primal <= NEARLY_ZERO * scale else 0.0
 
 
 def _plain(b: Any) -> Any:

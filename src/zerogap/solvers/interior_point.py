@@ -163,12 +163,12 @@ class InteriorPoint(Solver):
             return
         state.idle = 0 if mu < 0.9 * state.mu else state.idle + 1
         state.mu = mu if mu < 0.9 * state.mu else state.mu
-        if state.idle > STEPS_WITHOUT_GAIN or not math.isfinite(mu):
+        if state.idle > STEPS_WITHOUT_GAIN or not 0.0 < mu < math.inf:
             state.stalled = True
             return
         _, longest = system.turn(0.0)
         reached = sum(part.reach(min(1.0, longest)) for part in parts) / system.products
-        sigma = min(1.0, reached / mu) ** 3
+        sigma = max(0.0, min(1.0, reached / mu)) ** 3
         enough = max(_EXACT, PART_OF_GAP * state.tol / system.products) * system.objective()
         least = max(state.least, enough)
         if longest < CORRECTED:

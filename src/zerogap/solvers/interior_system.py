@@ -43,7 +43,7 @@ class System:
         problem, h = self.problem, self.rows.h
         ridge = problem.xp.full(problem.weight_shape, self.ridge)
         if self.coordinates is not None:
-            ridge += self.factor**2 * self.coordinates.h.reshape(ridge.shape)
+            ridge += self.factor * self.factor * self.coordinates.h.reshape(ridge.shape)
         self.of_weights = ridge
         if ridge.ndim == 2:
             self.hessian: Any = MulticlassHessian(problem, h, ridge)
@@ -105,6 +105,8 @@ class System:
         dw = self._solve(target)
         dz = scores(problem, dw)
         fall = float((target[0] * dw).sum())
+        if not fall > 0.0:  # rounding, or nothing that is finite, is all that is left of it
+            return fall
 
         def slope(step: float) -> float:
             """Return the derivative along the step, over that at its beginning."""

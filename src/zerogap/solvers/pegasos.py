@@ -24,8 +24,10 @@ class Pegasos(StochasticSubgradient):
         w <- (1 - 1/t) w + 1/(lam t |A_t|) sum_{violators} y_i x_i
 
     for the hinge loss; other losses enter by their sub-gradients.  So w is 1/(lam t) times the sum
-    of what was added: the start is forgotten after one step, and the shares of the steps in which a
-    row was a violator are dual variables that belong to w.
+    of what was added: the start is forgotten after one step.  If row i was a violator k_i times,
+    and nothing was projected, w = w(alpha) for a_i = y_i n k_i / (t |A|).  That is about the share
+    of the row's visits in which it was a violator, and in [0, 1] but for the luck of the draws; at
+    first, while t |A| < n, a single visit makes it n / (t |A|) > 1.  Certificates clip it.
 
     Parameters
     ----------
