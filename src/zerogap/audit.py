@@ -152,7 +152,7 @@ def audit(
     rows, n_features = _data(X, convention), np.shape(model.coef_)[-1]
     if rows.shape[1] != n_features + bool(convention.penalised):
         raise ValueError(f"the model has {n_features} features, X has {np.shape(X)[1]}")
-    targets, weights = _targets(model, y, sample_weight, convention)
+    targets, weights = targets_of(model, y, sample_weight, convention)
     models = models_of(model, convention, rows.shape[0])
     if len(models) != len(targets):
         raise ValueError(f"the model predicts {len(models)} targets at once: certify one at a time")
@@ -377,7 +377,7 @@ def _data(X: Any, convention: _Convention) -> Any:
     return as_rows(sparse.hstack([X, constant], format="csr"))
 
 
-def _targets(
+def targets_of(
     model: Any, y: Any, sample_weight: Any, convention: _Convention
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return targets and sample weights, one row of each for every problem of the model."""

@@ -155,7 +155,7 @@ LOSSES = {
     "huber": lambda p: (lambda t: p * rounded(abs(t), p), lambda b: b * b / 2, -p, p),
     "quantile": lambda p: (lambda t: maximum(p * t, (p - 1) * t), lambda b: 0 * b, p - 1, p),
 }
-WITH_PARAMETER = ("smooth-hinge", "epsilon-insensitive", "huber", "quantile")
+MOST = {"smooth-hinge": 1e300, "epsilon-insensitive": 1e300, "huber": 1e300, "quantile": 1}  # of p
 
 
 def one_score(header, matrix, y, s, z, alpha):
@@ -240,8 +240,7 @@ def check(header, w, b, alpha, n, d):
     loss, p, classes = (header[name] for name in ("loss", "parameter", "classes"))
     need(header["format"] == FORMAT, f"the format is not {FORMAT!r}")
     need(loss in LOSSES or (loss in ("multiclass-hinge", "softmax") and classes), "unknown loss")
-    most = 1 if loss == "quantile" else math.inf
-    need(loss not in WITH_PARAMETER or 0 < p < most, "the parameter is out of range")
+    need(loss not in MOST or 0 < p < MOST[loss], "the parameter is wrong")
     need(0 < header["lam"] < math.inf and 0 <= header["l1_ratio"] < 1, "lam or l1_ratio is wrong")
     count = 2 if classes is None else len(set(classes))
     need(classes is None or 2 <= count == len(classes), "classes must be two or more labels")
@@ -266,8 +265,9 @@ def verify(proof, X, y, sample_weight=None):
             check(header, *arrays, *matrix.shape)
             parts = enumerate(zip(*arrays, strict=True))
             found = [bounds(header, matrix, y, s, w, b, a, k) for k, (w, b, a) in parts]
-            claims = zip(map(float, header["primal"]), map(float, header["dual"]), strict=True)
-            claimed = list(zip(found, claims, strict=True))
+            claims = np.array([header["primal"], header["dual"]], dtype=float).T
+            need(np.isfinite(claims).all(), "a claim is not a finite number")
+            claimed = list(zip(found, claims.tolist(), strict=True))
     except OverflowError as error:
         return "undecided", str(error), []
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
