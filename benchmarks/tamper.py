@@ -18,6 +18,7 @@ import sys
 import time
 from collections import Counter
 from decimal import Context, Decimal, localcontext
+from fractions import Fraction
 from functools import cache
 from operator import add, mul
 from typing import Any, NamedTuple
@@ -131,7 +132,9 @@ def _evaluate(header: Any, X: Any, s: Any, y: Any, w: Any, b: Any, alpha: Any) -
         costs = [_conjugate(loss, p, a[0][i], targets[i]) for i in range(n)]
     else:
         votes = [[row[i] for row in a] for i in range(n)]
-        if any(min(v) < 0 or sum(v) > 1 or v[k] for v, k in zip(votes, y, strict=True)):
+        if any(
+            min(v) < 0 or sum(map(Fraction, v)) > 1 or v[k] for v, k in zip(votes, y, strict=True)
+        ):
             return None
         votes = _balanced(votes, s, y, len(a)) if free else votes
         pairs = [_joint(loss, z[i], votes[i], y[i]) for i in range(n)]

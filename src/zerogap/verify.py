@@ -8,7 +8,7 @@ sum S, scores z_i = W x_i + b, losses phi_i, a dual point a and v = sum_i s_i a_
 
 A proof claims P(W, b) <= primal and D(a) >= dual.  D(a) <= min P, so the model is at most
 primal - dual above the optimum.  All numbers are fractions, and nothing is rounded but the
-exponentials and logarithms of two losses, of which 40 digits are right.
+exponentials and logarithms of two losses, of which 30 digits are right.
 """
 
 import hashlib
@@ -24,11 +24,11 @@ import numpy as np
 
 FORMAT = "zerogap proof 1"
 MOST_BYTES = 2**34  # of all arrays in a file
-FEW = 20_000  # products that fractions take a tenth of a second for: more go through float64
+FEW = 20_000  # products that fractions take 0.2 s for: more are cut into pieces for float64
 BLOCK = 2**15  # products at a time, for the processor's cache
-DIGITS = 50  # of exponentials and logarithms; some are lost in sums and where numbers are large
-LOG_ERROR = Fraction(1, 10**40)  # of log_sum_exp and plogp
-fractions, maximum = np.frompyfunc(Fraction, 1, 1), np.maximum
+DIGITS, LOG_ERROR = 40, Fraction(1, 10**30)  # of each exp and log, and of sums of them
+maximum = np.maximum
+fractions = np.frompyfunc(lambda x: x if isinstance(x, Fraction) else Fraction(x), 1, 1)
 decimals = np.frompyfunc(lambda x: Decimal(x.numerator) / Decimal(x.denominator), 1, 1)
 exp, log = np.frompyfunc(Decimal.exp, 1, 1), np.frompyfunc(Decimal.ln, 1, 1)
 
@@ -58,18 +58,16 @@ class Matrix:
 
     def product(self, c, s=None):
         """Return sum_j x_ij c_j or, with weights s, sum_i x_ij s_i c_i, exactly."""
-        columns = s is not None
-        source, sink, out = self.j, self.i, np.full(self.shape[columns], Fraction(0))
-        if columns:
-            source, sink = sink, source
+        source, sink, length = self.j, self.i, self.shape[0]
+        if s is not None:
+            source, sink, length = sink, source, self.shape[1]
         if len(self.x) <= FEW:
-            exact = fractions(c) * (fractions(s) if columns else 1)
-            np.add.at(out, sink, fractions(self.x) * exact[source])
+            out, factor = np.full(length, Fraction(0)), 1 if s is None else fractions(s)
+            np.add.at(out, sink, fractions(self.x) * (fractions(c) * factor)[source])
             return out
-        used = c[source] != 0
-        for part in two_product(c, s) if columns else [c]:
-            out += exact_sums(part, self.x[used], source[used], sink[used], len(out))
-        return out
+        used, parts = c[source] != 0, [c] if s is None else two_product(c, s)
+        x, source, sink = self.x[used], source[used], sink[used]
+        return sum(exact_sums(part, x, source, sink, length) for part in parts)
 
 
 def two_product(a, b):
@@ -86,7 +84,7 @@ def two_product(a, b):
 def exact_sums(c, x, source, sink, length):
     """Return the sum of x_k c_source(k) over the k of each sink, exactly."""
     if not len(x) or not c.any():
-        return 0
+        return np.full(length, Fraction(0))
     bits = 52 - (2 * int(np.bincount(sink).max())).bit_length()
     top = int(np.frexp(abs(x).max())[1] + np.frexp(abs(c).max())[1])  # |x c| < 2^top
     levels: list[np.ndarray] = []  # sums of so few bits of the products that none is rounded
@@ -109,7 +107,9 @@ def exact_sums(c, x, source, sink, length):
 
 def total(*factors):
     """Return the sum of products of floats or fractions, exactly."""
-    return sum(np.ravel(math.prod(map(fractions, factors))).tolist(), Fraction(0))
+    terms = np.ravel(math.prod(map(fractions, factors))).tolist()
+    common = math.lcm(*{term.denominator for term in terms})
+    return Fraction(sum(x.numerator * (common // x.denominator) for x in terms), common)
 
 
 def log_sum_exp(*z):
