@@ -215,13 +215,15 @@ def test_numbers_of_all_sizes():
         assert D[0] == D[1] < P[0]
 
 
-def test_products_out_of_range_are_undecided(monkeypatch):
+def test_products_out_of_range_are_exact(monkeypatch):
     X, y = data_for("squared")
     proof = prove(fitted("squared", X, y), X, y)
-    proof["w"][0, 0, 0] = 1e-300
-    assert verify.verify(proof, X, y)[0] == "false"  # of fractions none is too small
+    proof["w"][0, 0, :2] = 1e-310, 1e200
+    proof["alpha"][0, 0, :2] = -5e-324, 1e170
+    expected = verify.verify(proof, X, y)
     monkeypatch.setattr(verify, "FEW", 0)
-    assert verify.verify(proof, X, y)[0] == "undecided"
+    assert expected[0] == "false"
+    assert verify.verify(proof, X, y) == expected
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e9])
@@ -270,6 +272,8 @@ def test_problems_of_the_format_are_refused():
         {"l1_ratio": 1.0},
         {"l1_ratio": -0.1},
         {"fit_intercept": False},
+        {"fit_intercept": 1},
+        {"weighted": []},
         {"classes": [1, 1]},
         {"class_weight": [1.0, 2.0]},
         {"weighted": True},
