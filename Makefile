@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-gpu lint types bench bench-quick bench-parts bench-gpu fuzz chaos prove tables clean
+.PHONY: demo test test-gpu lint types bench bench-quick bench-parts bench-gpu fuzz chaos prove tamper tables clean
 
 demo: $(VENV)/.demo
 	$(BIN)/zerogap compare --out demo
@@ -57,6 +57,10 @@ fuzz: $(VENV)/.dev
 PROOFS ?= 100000
 prove: $(VENV)/.dev
 	$(BIN)/python benchmarks/prove.py --count $(PROOFS)
+
+# Proofs that were made false, all to be refused by the verifier: two minutes.
+tamper: $(VENV)/.dev
+	$(BIN)/python benchmarks/tamper.py
 
 # Default fits of tables that nobody scaled; TABLES=500 takes a minute.
 TABLES ?= 10000

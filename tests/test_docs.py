@@ -22,6 +22,7 @@ MODULES = [
     "zerogap.datasets",
     "zerogap.model_io.claims",
     "zerogap.model_io.onnx",
+    "zerogap.model_io.proofs",
     "zerogap.readers",
     "zerogap.readers.encoder",
     "zerogap.sweeps.run",

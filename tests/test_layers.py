@@ -9,7 +9,7 @@ import zerogap
 
 PACKAGE = Path(zerogap.__file__).parent
 LAYERS = [
-    ["_jit", "_params", "memory", "certificate", "atomic", "errors"],
+    ["_jit", "_params", "memory", "certificate", "atomic", "errors", "verify"],
     ["container", "elementary", "penalties"],
     ["losses", "rows", "gap", "precise"],
     ["multiclass_losses"],

@@ -104,7 +104,7 @@ _MODULES = {
 }
 _SUBMODULES = (
     *("bounds", "dask", "datasets", "lab", "losses", "readers", "regions", "solvers", "store"),
-    "transforms",
+    *("transforms", "verify"),
 )
 
 __all__ = [
@@ -164,6 +164,7 @@ __all__ = [
     "store",
     "sweep",
     "transforms",
+    "verify",
     "write_store",
 ]
 

@@ -168,7 +168,7 @@ def posed(
     rows, n_features = _data(X, convention), np.shape(model.coef_)[-1]
     if rows.shape[1] != n_features + bool(convention.penalised):
         raise ValueError(f"the model has {n_features} features, X has {np.shape(X)[1]}")
-    targets, weights = _targets(model, y, sample_weight, convention)
+    targets, weights = targets_of(model, y, sample_weight, convention)
     answers = models_of(model, convention, rows.shape[0])
     if len(answers) != len(targets):
         raise ValueError(
@@ -448,7 +448,7 @@ def _data(X: Any, convention: _Convention) -> Any:
     return as_rows(sparse.hstack([X, constant], format="csr"))
 
 
-def _targets(
+def targets_of(
     model: Any, y: Any, sample_weight: Any, convention: _Convention
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return targets and sample weights, one row of each for every problem of the model."""

@@ -15,6 +15,8 @@ COMMANDS = [
     "train",
     "predict",
     "certify",
+    "prove",
+    "verify",
     "forget",
     "compare",
     "sweep",

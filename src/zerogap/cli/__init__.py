@@ -50,6 +50,7 @@ def make_app() -> Any:
         path,
         practical,
         predict,
+        prove,
         reproduce,
         sweep,
         train,
@@ -58,8 +59,8 @@ def make_app() -> Any:
     app = typer.Typer(
         help="Linear models trained to a proved distance from the optimum.",
         epilog=(
-            "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped before the asked gap, "
-            "130 interrupted with nothing to keep."
+            "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped before the asked gap, or "
+            "undecided, 130 interrupted with nothing to keep."
         ),
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -83,6 +84,7 @@ def make_app() -> Any:
         train,
         predict,
         certify,
+        prove,
         forget,
         compare,
         sweep,

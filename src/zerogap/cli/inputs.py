@@ -18,6 +18,7 @@ class Input:
     encoder: Any = None
     name: str = ""
     notes: tuple[str, ...] = ()
+    sample_weight: Any = None
 
 
 def open_data(text: str, *, encoder: Any = None, **options: Any) -> Input:

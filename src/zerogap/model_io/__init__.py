@@ -3,6 +3,7 @@
 from zerogap.model_io.claims import Recertified, recertify
 from zerogap.model_io.files import ModelFile, ModelFileError, load, loads, read, save
 from zerogap.model_io.onnx import to_onnx
+from zerogap.model_io.proofs import prove, save_proof
 
 __all__ = [
     "ModelFile",
@@ -10,8 +11,10 @@ __all__ = [
     "Recertified",
     "load",
     "loads",
+    "prove",
     "read",
     "recertify",
     "save",
+    "save_proof",
     "to_onnx",
 ]

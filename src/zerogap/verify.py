@@ -1,0 +1,299 @@
+"""Check a proof that a linear model is near its optimum: python verify.py model.proof data.npz
+
+Needs NumPy and this file only; docs/proof-format.md has the format.  For rows x_i, weights s_i with
+sum S, scores z_i = W x_i + b, losses phi_i, a dual point a and v = sum_i s_i a_i x_i, let
+
+    P(W, b) = 1/S sum_i s_i phi_i(z_i)     + lam ((1 - r) |W|^2 / 2 + r |W|_1)
+    D(a)    = 1/S sum_i -s_i phi_i*(-a_i)  - sum_j max(0, |v_j| - r lam S)^2 / (2 (1 - r) lam S^2)
+
+A proof claims P(W, b) <= primal and D(a) >= dual.  D(a) <= min P, so the model is at most
+primal - dual above the optimum.  All numbers are fractions, and nothing is rounded but the
+exponentials and logarithms of two losses, of which 30 digits are right.
+"""
+
+import hashlib
+import json
+import math
+import sys
+import zipfile
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+
+FORMAT = "zerogap proof 1"
+MOST_BYTES = 2**34  # of all arrays in a file
+FEW = 20_000  # products that fractions take 0.2 s for: more are cut into pieces for float64
+BLOCK = 2**15  # products at a time, for the processor's cache
+DIGITS, LOG_ERROR = 40, Fraction(1, 10**30)  # of each exp and log, and of sums of them
+FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+maximum = np.maximum
+fractions = np.frompyfunc(lambda x: x if isinstance(x, Fraction) else Fraction(x), 1, 1)
+decimals = np.frompyfunc(lambda x: Decimal(x.numerator) / Decimal(x.denominator), 1, 1)
+exp, log = np.frompyfunc(Decimal.exp, 1, 1), np.frompyfunc(Decimal.ln, 1, 1)
+
+
+def need(condition, text):
+    """Refuse what is not so."""
+    if not condition:
+        raise ValueError(text)
+
+
+class Matrix:
+    """The numbers x other than zero, in rows i and columns j, row by row."""
+
+    def __init__(self, X):
+        self.shape = n, d = tuple(int(length) for length in X.shape)
+        if isinstance(X, np.ndarray):
+            i, j = np.nonzero(X)
+            x = X[i, j]
+        else:  # CSR, as SciPy has it
+            i = np.repeat(np.arange(n), np.diff(X.indptr))
+            order = np.lexsort((X.indices, i))
+            i, j, x = (part[order][X.data[order] != 0] for part in (i, X.indices, X.data))
+            sound = len(order) == len(X.data) and np.all((j >= 0) & (j < d))
+            need(sound and np.all(np.diff(i) | np.diff(j)), "X is no CSR matrix")
+        need(min(n, d) > 0 and np.isfinite(x).all(), "X is empty or not finite")
+        self.i, self.j, self.x = i.astype("<i8"), j.astype("<i8"), x.astype("<f8")
+
+    def product(self, c, s=None):
+        """Return sum_j x_ij c_j or, with weights s, sum_i x_ij s_i c_i, exactly."""
+        source, sink, length, factors = self.j, self.i, self.shape[0], [c]
+        if s is not None:
+            source, sink, length, factors = self.i, self.j, self.shape[1], [c, s]
+        plain, *all_plain = ((abs(f) > 1e-60) & (abs(f) < 1e60) for f in (self.x, *factors))
+        alike = np.all(all_plain, axis=0)
+        plain = plain & alike[source] & (len(self.x) > FEW)  # these go through float64
+        rest = ~plain & np.all(factors, axis=0)[source]
+        out, exact = np.full(length, Fraction(0)), math.prod(map(fractions, factors))
+        np.add.at(out, sink[rest], fractions(self.x[rest]) * exact[source[rest]])
+        factors = [np.where(alike, factor, 0.0) for factor in factors]
+        for part in factors if s is None else two_product(*factors):
+            out += exact_sums(part, self.x[plain], source[plain], sink[plain], length)
+        return out
+
+
+def two_product(a, b):
+    """Return a b as a rounded product and its error (Dekker), exactly if neither is extreme."""
+    p, (a1, b1) = a * b, (134217729.0 * x - (134217729.0 * x - x) for x in (a, b))
+    a2, b2 = a - a1, b - b1
+    return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
+
+
+def exact_sums(c, x, source, sink, length):
+    """Return the sum of x_k c_source(k) over the k of each sink, exactly."""
+    if not len(x) or not c.any():
+        return np.full(length, Fraction(0))
+    bits = 52 - (2 * int(np.bincount(sink).max())).bit_length()
+    top = int(np.frexp(abs(x).max())[1] + np.frexp(abs(c).max())[1])  # |x c| < 2^top
+    levels: list[np.ndarray] = []  # sums of so few bits of the products that none is rounded
+    for k in range(0, len(x), BLOCK):
+        rest = np.concatenate(two_product(x[k : k + BLOCK], c[source[k : k + BLOCK]]))
+        sinks, level = np.tile(sink[k : k + BLOCK], 2), 0
+        while rest.any():
+            if level == len(levels):
+                levels.append(np.zeros(length))
+            shift = 1.5 * 2.0 ** (top + 52 - bits * (level + 1))
+            whole = (rest + shift) - shift  # a multiple of 2^(top - bits (level + 1))
+            levels[level] += np.bincount(sinks, whole, length)
+            rest, level = rest - whole, level + 1
+    out = np.zeros(length, dtype=object)
+    for level, sums in enumerate(levels):
+        whole = np.ldexp(sums, bits * (level + 1) - top).astype(np.int64)
+        out = (out << bits) + whole.astype(object)
+    return fractions(out) * Fraction(2) ** (top - bits * len(levels))
+
+
+def total(*factors):
+    """Return the sum of products of floats or fractions, exactly."""
+    terms = np.ravel(math.prod(map(fractions, factors))).tolist()
+    common = math.lcm(*{term.denominator for term in terms})
+    return Fraction(sum(x.numerator * (common // x.denominator) for x in terms), common)
+
+
+def log_sum_exp(*z):
+    """log sum_k exp z_k, up to LOG_ERROR"""
+    with localcontext(Context(prec=DIGITS)):  # Decimal's exp and ln are rounded correctly
+        top = np.max(z, axis=0)
+        return top + fractions(log(sum(exp(decimals(maximum(x - top, -1000))) for x in z)))
+
+
+def plogp(*p):
+    """sum_k p_k log p_k for p_k in [0, 1], up to LOG_ERROR"""
+    with localcontext(Context(prec=DIGITS)):
+        return fractions(sum(x * log(x) for x in decimals(np.where(np.equal(p, 0), 1, p))))
+
+
+def rounded(t, width):
+    """0 up to 0, then t^2 / (2 width) up to the width, then a line of slope 1"""
+    part = np.minimum(maximum(t, 0), width)
+    return part * (t - part / 2) / width
+
+
+# A loss of one score is f(t), with t = 1 - y z for classes y = -1 and 1, t = y - z for numbers y;
+# so phi*(-a) is f*(y a) - y a, or f*(a) - y a, with the conjugate f* of f.  Here are f and f* with
+# the ends of the domain of f*.  p is the parameter of the loss.
+LOSSES = {
+    "hinge": lambda p: (lambda t: maximum(t, 0), lambda b: 0 * b, 0, 1),
+    "smooth-hinge": lambda p: (lambda t: rounded(t, p), lambda b: p * b * b / 2, 0, 1),
+    "squared-hinge": lambda p: (lambda t: maximum(t, 0) ** 2, lambda b: b * b / 4, 0, math.inf),
+    "logistic": lambda p: (
+        lambda t: log_sum_exp(0 * t, t - 1),
+        lambda b: b + plogp(b, 1 - b),
+        0,
+        1,
+    ),
+    "squared": lambda p: (lambda t: t * t / 2, lambda b: b * b / 2, -math.inf, math.inf),
+    "absolute": lambda p: (abs, lambda b: 0 * b, -1, 1),
+    "epsilon-insensitive": lambda p: (
+        lambda t: maximum(abs(t) - p, 0),
+        lambda b: p * abs(b),
+        -1,
+        1,
+    ),
+    "huber": lambda p: (lambda t: p * rounded(abs(t), p), lambda b: b * b / 2, -p, p),
+    "quantile": lambda p: (lambda t: maximum(p * t, (p - 1) * t), lambda b: 0 * b, p - 1, p),
+}
+MOST = {"smooth-hinge": 1e300, "epsilon-insensitive": 1e300, "huber": 1e300, "quantile": 1}  # of p
+
+
+def one_score(header, matrix, y, s, z, alpha):
+    """Return the sums of s phi(z) and s phi*(-a), and v, for a loss of one score."""
+    sign, target = (y * 0 + 1, y) if header["classes"] is None else (y, y * y)
+    f, conjugate, low, high = LOSSES[header["loss"]](Fraction(header["parameter"] or 0))
+    a = sign * alpha[0]
+    need(low <= Fraction(min(a)) and Fraction(max(a)) <= high, "alpha is outside its domain")
+    # a free intercept needs sum_i s_i a_i = 0: the heavier sign is scaled down
+    halves = maximum(alpha[0], 0.0), np.minimum(alpha[0], 0.0)
+    up, down = (abs(total(s, half)) for half in halves)
+    shares = [min(1, down / (up or 1)), min(1, up / (down or 1))]
+    shares = shares if header["fit_intercept"] else [1, 1]
+    dual = sum(share * fractions(half) for share, half in zip(shares, halves, strict=True))
+    a, target = fractions(sign) * dual, fractions(target)
+    value, cost = f(target - fractions(sign) * z[0]), conjugate(a) - a * target
+    v = sum(share * matrix.product(half, s) for share, half in zip(shares, halves, strict=True))
+    return total(s, value), total(s, cost), v
+
+
+def many_scores(header, matrix, y, s, z, alpha):
+    """Return the same for a loss of a score per class and votes alpha for the other classes."""
+    y, own = y.astype(int), np.eye(len(z))[:, y.astype(int)]
+    sums = [math.fsum((*votes, -1.0)) for votes in alpha.T.tolist()]  # rounded, but of right sign
+    inside = alpha.min() >= 0 and not (own * alpha).any() and max(sums) <= 0
+    need(inside, "alpha is outside its domain")
+    more, most = np.full((len(z), len(z)), Fraction(0)), Fraction(0)
+    if header["fit_intercept"]:  # each class must give as many votes as it gets: some give more
+        masses = np.array([total(s, o) for o in own])
+        need(masses.all(), "an intercept needs rows of every class")
+        flow = np.array([[total(s[y == k], a[y == k]) for a in alpha] for k in range(len(z))])
+        excess = flow.sum(axis=1) - flow.sum(axis=0)
+        lack, much = maximum(-excess, 0) / masses, maximum(excess, 0)
+        more, most = np.outer(lack, much / (much.sum() or 1)), lack.max()
+    v = np.full((len(z), matrix.shape[1]), Fraction(0))
+    for k, m in np.ndindex(more.shape):
+        flow = matrix.product(own[k] * alpha[m], s)
+        flow = flow + more[k, m] * matrix.product(own[k], s) if more[k, m] else flow
+        v[k], v[m] = v[k] + flow, v[m] - flow
+    votes, t = (fractions(alpha) + more[y].T) / (1 + most), z - z[y, np.arange(len(y))]
+    if header["loss"] == "softmax":
+        value, cost = log_sum_exp(*t), plogp(*votes, 1 - votes.sum(axis=0))
+    else:
+        value, cost = (t + 1 - own.astype(int)).max(axis=0), -votes.sum(axis=0)
+    return total(s, value), total(s, cost), v / (1 + most)
+
+
+def bounds(header, matrix, y, s, w, b, alpha, part=0):
+    """Return bounds of P(w, b) and of D at the dual point that alpha stands for, as fractions."""
+    r, lam, S = Fraction(header["l1_ratio"]), Fraction(header["lam"]), total(s)
+    terms = one_score if header["loss"] in LOSSES else many_scores
+    if terms is one_score and header["classes"] is not None:
+        y = np.where(y == (1 if len(header["classes"]) == 2 else part), 1.0, -1.0)
+    z = np.array([matrix.product(row) + Fraction(at) for row, at in zip(w, b, strict=True)])
+    value, cost, v = terms(header, matrix, y, s, z, alpha)
+    primal = value / S + lam * ((1 - r) / 2 * total(w, w) + r * total(abs(w)))
+    over = maximum(abs(np.ravel(v)) - r * lam * S, 0)
+    dual = -cost / S - total(over, over) / (2 * (1 - r) * lam * S * S)
+    error = LOG_ERROR if header["loss"] in ("logistic", "softmax") else 0
+    return (primal - error, primal + error), (dual - error, dual + error)
+
+
+def prepare(header, X, y, sample_weight=None):
+    """Return rows, targets (numbers, or places of classes), weights and digest of the data."""
+    matrix, y = Matrix(X), np.asarray(y)
+    s = np.asarray(sample_weight if header["weighted"] else np.ones(len(y)), dtype="<f8")
+    if header["classes"] is not None:
+        places = {label: k for k, label in enumerate(header["classes"])}
+        y = np.array([places[label] for label in y.tolist()])
+    y = y.astype("<f8")
+    arrays = (np.array(matrix.shape, dtype="<i8"), matrix.i, matrix.j, matrix.x, y, s)
+    digest = hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
+    if header["class_weight"] is not None:
+        s = s * np.array(header["class_weight"], dtype=float)[y.astype(int)]
+    need(y.shape == s.shape == matrix.shape[:1] and np.isfinite([y, s]).all(), "y does not fit X")
+    need(min(s) >= 0 and max(s) > 0, "weights must not be negative, nor all be zero")
+    return matrix, y, s, digest
+
+
+def check(header, w, b, alpha, n, d):
+    """Refuse what is no problem of the format, and arrays that do not fit it."""
+    loss, p, classes = (header[name] for name in ("loss", "parameter", "classes"))
+    need(header["format"] == FORMAT, f"the format is not {FORMAT!r}")
+    need(loss in LOSSES or (loss in ("multiclass-hinge", "softmax") and classes), "unknown loss")
+    need(0 < p < MOST[loss] if loss in MOST else p is None, "the parameter of the loss is wrong")
+    need({type(header[k]) for k in ("fit_intercept", "weighted")} == {bool}, "a flag is no flag")
+    need(0 < header["lam"] < math.inf and 0 <= header["l1_ratio"] < 1, "lam or l1_ratio is wrong")
+    count = 2 if classes is None else len(set(classes))
+    need(classes is None or 2 <= count == len(classes), "classes must be two or more labels")
+    shape = (1 if count == 2 else count, 1) if loss in LOSSES else (1, count)
+    sizes = ((w, (*shape, d)), (b, shape), (alpha, (*shape, n)))
+    fits = all(x.shape == size and x.dtype == float and np.isfinite(x).all() for x, size in sizes)
+    need(fits, "w, b or alpha have a wrong shape, or are not finite")
+    need(header["fit_intercept"] or not b.any(), "b is not zero, but there is no intercept")
+
+
+def verify(proof, X, y, sample_weight=None):
+    """Return "true", "false" or "undecided", why, and bounds of P and D of each part.
+
+    proof: arrays, from `load`.  X: an array, or a CSR matrix with SciPy's attributes.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            header = json.loads(proof["header"].tobytes())
+            matrix, y, s, digest = prepare(header, X, y, sample_weight)
+            need(digest == header["data"], "these are not the data of the proof")
+            arrays = [proof[name] for name in ("w", "b", "alpha")]
+            check(header, *arrays, *matrix.shape)
+            parts = enumerate(zip(*arrays, strict=True))
+            found = [bounds(header, matrix, y, s, w, b, a, k) for k, (w, b, a) in parts]
+            claims = np.array([header["primal"], header["dual"]], dtype=float).T
+            need(np.isfinite(claims).all(), "a claim is not a finite number")
+            claimed = list(zip(found, claims.tolist(), strict=True))
+    except FAULTS as error:
+        return "false", f"{error}", []
+    if any(P[0] > primal or D[1] < dual for (P, D), (primal, dual) in claimed):
+        return "false", "P(w, b) is larger, or D(alpha) smaller, than claimed", found
+    if all(P[1] <= primal and D[0] >= dual for (P, D), (primal, dual) in claimed):
+        return "true", "P(w, b) and D(alpha) are as claimed", found
+    return "undecided", "the claim is closer to the truth than logarithms are known", found
+
+
+def load(path):
+    """Return the arrays in a file, if they are not too large."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            need(sum(x.file_size for x in archive.infolist()) <= MOST_BYTES, "it is too large")
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except Exception as error:  # NumPy and zipfile fail in many ways
+        raise ValueError(f"{path} is not readable: {error}") from error
+
+
+if __name__ == "__main__":
+    proof, data = map(load, sys.argv[1:])
+    X = data["X"] if "X" in data else SimpleNamespace(**data)
+    answer, reason, found = verify(proof, X, data["y"], data.get("sample_weight"))
+    print(f"{answer}: {reason}")
+    for P, D in found:
+        print(f"P(w, b) = {float(P[1])!r}, min P >= {float(D[0])!r}, gap {float(P[1] - D[0])!r}")
+    sys.exit({"true": 0, "false": 1, "undecided": 3}[answer])
