@@ -57,6 +57,7 @@ fuzz: $(VENV)/.dev
 PROOFS ?= 100000
 prove: $(VENV)/.dev
 	$(BIN)/python benchmarks/prove.py --count $(PROOFS)
+	$(BIN)/python benchmarks/prove.py --count $(PROOFS) --extreme
 
 # Proofs that were made false, all to be refused by the verifier: two minutes.
 tamper: $(VENV)/.dev

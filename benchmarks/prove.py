@@ -1,8 +1,9 @@
 """Hold certified statements against the exact optimum of many thousand random problems.
 
-    python benchmarks/prove.py [--count 100000] [--seconds S] [--first 0] [--jobs N]
+    python benchmarks/prove.py [--extreme] [--count 100000] [--seconds S] [--first 0] [--jobs N]
 
-The proofs are those of the tests, tests/proofs*.py: functions called prove_* that take a seed and
+With `--extreme`, certificates of extreme problems are held against exact arithmetic instead.  The
+proofs are those of the tests, tests/proofs*.py: functions called prove_* that take a seed and
 raise AssertionError where a statement is wrong.  The problems, by number, are dealt to them in
 turn.  Ends with exit code 1 if any statement was wrong, or any optimum was not found to 1e-12.
 """
@@ -27,10 +28,11 @@ SILENT = "without a statement"
 
 
 @cache
-def proofs() -> list[tuple[str, Callable[[int], object]]]:
-    """Return all proofs with their names."""
+def proofs(extreme: bool) -> list[tuple[str, Callable[[int], object]]]:
+    """Return the proofs of extreme problems, or all others, with their names."""
     sys.path.insert(0, str(TESTS))
-    modules = [importlib.import_module(path.stem) for path in sorted(TESTS.glob("proofs*.py"))]
+    files = [path.stem for path in sorted(TESTS.glob("proofs*.py"))]
+    modules = [importlib.import_module(f) for f in files if (f == "proofs_extreme") == extreme]
     return [
         (name.removeprefix("prove_").replace("_", "-"), function)
         for module in modules
@@ -39,26 +41,28 @@ def proofs() -> list[tuple[str, Callable[[int], object]]]:
     ]
 
 
-def check(numbers: range, end: float) -> tuple[Counter[str], list[str]]:
+def check(numbers: range, end: float, extreme: bool) -> tuple[Counter[str], list[str]]:
     """Return how many problems of each kind agreed, and what was found to be wrong."""
     agreed: Counter[str] = Counter()
     wrong = []
     for number in numbers:
         if time.monotonic() > end:
             break
-        kind, prove = proofs()[number % len(proofs())]
-        seed = number // len(proofs())
+        kind, prove = proofs(extreme)[number % len(proofs(extreme))]
+        seed = number // len(proofs(extreme))
         try:
             agreed[SILENT if prove(seed) is None else kind] += 1
         except Exception as error:
             said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            again = f"python benchmarks/prove.py --first {number} --count 1"
+            what = "--extreme " if extreme else ""
+            again = f"python benchmarks/prove.py {what}--first {number} --count 1"
             wrong.append(f"{kind}, seed {seed}: {said}; {again}")
     return agreed, wrong
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--extreme", action="store_true", help="extreme problems")
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--first", type=int, default=0, help="number of the first problem")
@@ -73,12 +77,18 @@ def main() -> None:
     start = time.monotonic()
     end = start + options.seconds
     with ProcessPoolExecutor(options.jobs) as pool:
-        running = {pool.submit(check, chunk, end) for chunk in islice(chunks, 2 * options.jobs)}
+        running = {
+            pool.submit(check, chunk, end, options.extreme)
+            for chunk in islice(chunks, 2 * options.jobs)
+        }
         while running:
             done, running = wait(running, return_when=FIRST_COMPLETED)
             seconds = time.monotonic() - start
             if seconds < options.seconds:
-                running |= {pool.submit(check, chunk, end) for chunk in islice(chunks, len(done))}
+                running |= {
+                    pool.submit(check, chunk, end, options.extreme)
+                    for chunk in islice(chunks, len(done))
+                }
             for count, lines in (future.result() for future in done):
                 agreed += count
                 wrong += len(lines)

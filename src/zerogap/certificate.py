@@ -25,7 +25,8 @@ class Certificate:
         The part of the gap that bounds what rounding may hide: gap - rounding is what was computed.
     floor : float
         A gap up to this counts as zero: 1e-13 times the objective of the best constant model where
-        the model's own is less than 1e-4 of it, else 0.  About what double precision can tell apart
+        the model's own is less than 1e-4 of it, or the loss of residuals of some units in the last
+        place of the targets if that is more; else 0.  About what double precision can tell apart
         where a model fits its data to the last digit.
     epochs : float
         Passes over the data that were spent.

@@ -82,10 +82,10 @@ def check_classes(y: np.ndarray, share: np.ndarray, loss: Loss) -> None:
         )
 
 
-def check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float]:
-    """Return the weights divided by their sum, and the sum."""
+def check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float, np.ndarray]:
+    """Return the weights divided by their sum, the sum, and the weights if they are not equal."""
     if sample_weight is None:
-        return np.full(n, 1.0 / n), float(n)
+        return np.full(n, 1.0 / n), float(n), np.empty(0)
     if np.ma.isMaskedArray(sample_weight):
         raise ValueError("sample_weight is a masked array: fill the masked entries first")
     s = np.asarray(sample_weight, dtype=np.float64)
@@ -104,7 +104,8 @@ def check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float]:
         raise ValueError(
             f"sample_weight must have a positive, finite sum, got {total:g}: rescale it"
         )
-    return s / total, total
+    uneven = s if s.min() < s.max() else np.empty(0)
+    return s / total, total, uneven
 
 
 def check_intercept(b: Any, free: bool) -> Any:

@@ -15,8 +15,6 @@ for the data as given, in exact arithmetic.  What rounding may hide is bounded a
   until they are.  With a' = (1 - e) a there, the rows' terms rise by e P at most, since they are
   convex in a, and at a = 0 they are phi(z_i) at most.  Where that is too much, a short row alone
   is scaled;
-* **shares** s_i / S that are off by a factor 1 + t_i: the point meant is a_i / (1 + t_i), which has
-  the same dual sum, scaled down as above until it is feasible;
 * **losses** are evaluated to `EVALUATION` units in the last place of their terms.
 """
 
@@ -34,6 +32,7 @@ EVALUATION = 16.0  # units, of a loss' three terms: exp and log of libraries are
 TINY = 1e-285  # more than all that underflow can add
 FAR = 0.5  # gap over P from which on D is computed by itself: it is not a difference then
 ENOUGH = 0.1  # of the gap: rounding that is not worth more precision
+BLURRED = 1e-5  # of P: more of it should be known, whatever the gap
 
 
 def gamma(k: float) -> float:
@@ -81,7 +80,6 @@ class Errors(NamedTuple):
     dual_sum: float  # length of the vector
     reach: float  # root mean square of |x_i| |w|
     lengths: float  # sum of the lengths of the dual sum's terms, at most
-    shares: float = 0.0  # relative, where it is not part of `dual_sum`
     value: float = 0.0  # of the losses' sum, where it is not that of `scores`
     excess: float = 0.0  # of the rows' terms, in addition
     balanced: bool = False  # whether `excess` and `dual_sum` hold for a that sum to zero
@@ -101,7 +99,8 @@ class Evaluation(NamedTuple):
     def is_coarse(self, tolerated: float) -> bool:
         """Tell whether rounding is more than a share of the gap, and of P more than tolerated."""
         computed, tolerated = self.gap - self.rounding, tolerated * self.primal
-        blurred = self.blur > max(ENOUGH * min(computed, self.primal), tolerated)
+        least = min(tolerated, BLURRED * self.primal)
+        blurred = self.blur > max(ENOUGH * min(computed, self.primal), least)
         return blurred or self.rounding > max(ENOUGH * computed, tolerated)
 
 
@@ -142,8 +141,8 @@ def precise_errors(rough: Errors, sizes: Sizes, rounded: Errors, score: float, u
     """
     products = gamma(sizes.width + 6)
     scores = 2.0 * UNIT * score + products * rough.scores + rounded.scores
-    dual_sum = 6.0 * UNIT * u + gamma(sizes.rows + 6) ** 2 * rough.lengths + rounded.dual_sum
-    return Errors(scores, dual_sum, rough.reach, rough.lengths, shares=4.0 * UNIT)
+    dual_sum = 8.0 * UNIT * u + gamma(sizes.rows + 6) ** 2 * rough.lengths + rounded.dual_sum
+    return Errors(scores, dual_sum, rough.reach, rough.lengths)
 
 
 def conclude(
@@ -201,7 +200,7 @@ def evaluate(
     loss, classes = problem.loss, getattr(problem, "n_classes", 1)
     sums = gamma(rows + problem.shape[1] + 8)
     scaled, moved = _scaling(problem, terms, rows, errors, b)
-    feasible = errors.shares + _to_domain(problem)  # all dual variables by the same factor
+    feasible = _to_domain(problem)  # all dual variables by the same factor
     units = (EVALUATION + 2.0 * classes) * UNIT
     size = 2.0 * (terms.value + terms.excess + terms.cross)
     evaluated = units * (size + loss.unit * (terms.mass + terms.energy))
@@ -218,7 +217,8 @@ def evaluate(
     blur += _rise(_slope(loss), loss.smoothness, terms.value, errors.scores)
     if math.isnan(gap + blur):
         return NOTHING._replace(primal=primal)
-    return Evaluation(primal, gap, problem.lam * slack, gap - plain, blur)
+    found = (primal, gap, problem.lam * slack, gap - plain, blur)
+    return Evaluation(*map(float, found))
 
 
 def _with_dual(
@@ -238,7 +238,7 @@ def _with_dual(
     """
     sums, lam, unit = gamma(rows + problem.shape[1] + 8), problem.lam, problem.loss.unit
     scaled, _ = _scaling(problem, terms, rows, errors, b)
-    feasible = errors.shares + _to_domain(problem)
+    feasible = _to_domain(problem)
     losses, penalty = conjugates
     size = abs(losses) + 2.0 * (terms.mass * unit + terms.energy)
     size += 2.0 * math.sqrt(terms.energy * terms.target)

@@ -241,7 +241,9 @@ class MulticlassProblem(Problem):
         terms = self.row_terms(z, 0.0, alpha)
         errors = errors._replace(range=float(self.share @ np.ptp(z, axis=1)))
         if self.fit_intercept:
-            errors = errors._replace(imbalance=precise_imbalance(self.y, self.share, alpha))
+            weight, scale = self._exact_weights
+            missing = precise_imbalance(self.y, weight, alpha) * (2.0 * self.lam / scale)
+            errors = errors._replace(imbalance=missing)
         return terms, errors
 
     def _precise_scores(self, w: np.ndarray, b: Any) -> np.ndarray:
@@ -251,7 +253,8 @@ class MulticlassProblem(Problem):
 
     def precise_dual_sum_of(self, alpha: np.ndarray) -> np.ndarray:
         columns = np.ascontiguousarray(alpha.T)
-        return np.stack([precise_dual_sum(self.rows, self.share, a, self.lam) for a in columns])
+        weight, scale = self._exact_weights
+        return np.stack([precise_dual_sum(self.rows, weight, scale, a) for a in columns])
 
     def _vector(self, w: Any) -> np.ndarray:
         return self._matrix(w, (self.n_classes, self.shape[1]), "w")

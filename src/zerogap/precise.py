@@ -24,12 +24,12 @@ def precise_scores(rows: Any, w: np.ndarray, b: float, aim: Any) -> np.ndarray:
     return z
 
 
-def precise_dual_sum(rows: Any, share: np.ndarray, alpha: np.ndarray, lam: float) -> np.ndarray:
-    """Return 1/lam sum_i share_i alpha_i x_i, rounded twice."""
+def precise_dual_sum(rows: Any, weight: np.ndarray, scale: float, alpha: np.ndarray) -> np.ndarray:
+    """Return sum_i weight_i alpha_i x_i / scale, rounded twice."""
     high, low = np.zeros((2, rows.shape[1]))
     for block in rows.blocks():
-        _add_rows(rows, share, alpha, high, low, *block)
-    return (high + low) / lam
+        _add_rows(rows, weight, alpha, high, low, *block)
+    return (high + low) / scale
 
 
 def precise_sum(x: np.ndarray, y: np.ndarray) -> float:

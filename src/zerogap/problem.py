@@ -147,6 +147,7 @@ class Problem(OnProcessor, Struct):
     lam: float
     fit_intercept: bool
     origin: np.ndarray  # what was subtracted from the columns, if anything was
+    weight: np.ndarray  # s_i, if they differ and are known: shares are rounded one by one
 
     def __new__(
         cls,
@@ -185,7 +186,7 @@ class Problem(OnProcessor, Struct):
         loss = as_loss(loss)
         rows = self._wrapped(X)
         y = check_targets(self.host(y), rows.shape[0], loss)
-        share, total = check_weights(self.host(sample_weight), rows.shape[0])
+        share, total, weight = check_weights(self.host(sample_weight), rows.shape[0])
         if fit_intercept and loss.task != "regression":
             check_classes(y, share, loss)
         if lam is None:
@@ -195,7 +196,9 @@ class Problem(OnProcessor, Struct):
         check_scale(rows.sqnorms, float(lam), total)
         penalty, more = as_penalty(l1_ratio), self._more_fields(y)
         given = (loss, penalty, float(lam), bool(fit_intercept), NOWHERE)
-        self._set(rows, self.place(y), self.place(share), rows.sqnorms, *given, *more)
+        exact = NOWHERE if self.on_device else weight
+        arrays = (rows, self.place(y), self.place(share), rows.sqnorms)
+        self._set(*arrays, *given, exact, *more)
 
     def _wrapped(self, X: Any) -> Any:
         """Return checked rows."""
@@ -218,7 +221,7 @@ class Problem(OnProcessor, Struct):
         Scores, `row_terms` and dual sums of the parts add up to those of the whole.
         """
         rows = as_rows(X)
-        given = (loss, as_penalty(l1_ratio), lam, fit_intercept, NOWHERE)
+        given = (loss, as_penalty(l1_ratio), lam, fit_intercept, NOWHERE, NOWHERE)
         fields = (rows, y, share, rows.sqnorms, *given)
         if loss.task == "multiclass":
             from zerogap.multiclass import MulticlassProblem  # built on this file
@@ -458,7 +461,8 @@ class Problem(OnProcessor, Struct):
 
     def take(self, order: np.ndarray) -> Problem:
         """Return the same problem with its rows in another order, as a copy."""
-        arrays = {name: getattr(self, name)[order] for name in ("y", "share", "sqnorms")}
+        names = ("y", "share", "sqnorms", *(["weight"] if len(self.weight) else []))
+        arrays = {name: getattr(self, name)[order] for name in names}
         return self._with(rows=self.rows.take(order), **arrays)
 
     def with_columns(self, places: np.ndarray) -> Problem:
@@ -472,6 +476,8 @@ class Problem(OnProcessor, Struct):
         return self._with(loss=loss)
 
     def _with(self, **changes: Any) -> Problem:
+        if "share" in changes:
+            changes.setdefault("weight", NOWHERE)
         return _restore(type(self), tuple({**self.__getstate__(), **changes}.values()))
 
     @functools.cached_property
@@ -482,6 +488,7 @@ class Problem(OnProcessor, Struct):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def prove(
         self, w: np.ndarray, b: Any, z: np.ndarray, alpha: np.ndarray, tolerated: float = 0.0
     ) -> Proof:
@@ -523,6 +530,8 @@ class Problem(OnProcessor, Struct):
         rounded = once.errors(Terms(0.0, 0.0, energy=terms.energy), w, 0.0, self.lam)
         length = math.sqrt(float((u * u).sum()))
         errors = precise_errors(rough, sizes, rounded, score, length)
+        if not len(self.weight) and self.share.min() < self.share.max():
+            errors = errors._replace(dual_sum=errors.dual_sum + 4.0 * UNIT * rough.lengths)
         terms, errors = self._outward(w, b, z, alpha, errors)
         cost, slack = self.over_features(_penalty_terms, self.penalty, w.ravel(), u.ravel())
         return evaluate(self, terms, cost, slack, length, sizes.rows, errors, b)
@@ -534,7 +543,14 @@ class Problem(OnProcessor, Struct):
 
     def precise_dual_sum_of(self, alpha: np.ndarray) -> np.ndarray:
         """Return u(alpha), rounded as if it had no large terms that cancel."""
-        return precise_dual_sum(self.rows, self.share, alpha, self.lam)
+        return precise_dual_sum(self.rows, *self._exact_weights, alpha)
+
+    @functools.cached_property
+    def _exact_weights(self) -> tuple[np.ndarray, float]:
+        """Weights of the dual sum's terms, and what it is to be divided by."""
+        if not len(self.weight):
+            return self.share, self.lam
+        return self.weight, self.lam * math.fsum(self.weight)
 
     def _outward(
         self, w: np.ndarray, b: Any, z: np.ndarray, alpha: np.ndarray, errors: Errors
@@ -557,8 +573,9 @@ class Problem(OnProcessor, Struct):
         self, y: np.ndarray, z: np.ndarray, alpha: np.ndarray, errors: Errors
     ) -> Errors:
         """Return errors of the point in which one row, as short as can be, makes a sum to zero."""
-        excess = precise_sum(self.share, alpha)
-        over = abs(excess) * (1.0 + 4.0 * UNIT)
+        weight, scale = self._exact_weights
+        excess = precise_sum(weight, alpha) * self.lam / scale
+        over = abs(excess) * (1.0 + gamma(self.shape[0] + 8))
         able = self.share * alpha * np.sign(excess) >= 2.0 * over
         if not over:
             return errors._replace(balanced=True)

@@ -37,7 +37,7 @@ def test_table_and_picture(zerogap, npz, tmp_path):
 
 
 def test_regression_up_to_where_no_feature_is_needed(zerogap, numbers):
-    line = ("--loss", "quantile:q=0.3", "--lam-min", 0.1, "--tol", 0.1, "--l1-ratio", 0.5)
+    line = ("--loss", "quantile:q=0.3", "--lam-min", 0.01, "--tol", 0.1, "--l1-ratio", 0.5)
     outcome = zerogap("path", numbers, *line, "--no-intercept", "--folds", 2, "--json")
     found, data = json.loads(outcome.stdout), read(numbers)
     assert found["measure"] == "mean loss, Quantile(q=0.3)"

@@ -12,7 +12,7 @@ from zerogap.cuda.device import SIMULATED, arrays, check_memory, free_memory, to
 from zerogap.cuda.kernels import launch
 from zerogap.cuda.rows import as_device_rows
 from zerogap.multiclass import MulticlassProblem
-from zerogap.problem import Problem
+from zerogap.problem import NOWHERE, Problem
 
 # rows whose slopes one block of threads adds up sooner than all blocks are asked to
 _SHORT = 10 if SIMULATED else 1 << 18
@@ -128,5 +128,6 @@ def to_device(problem: Problem) -> Problem:
     rows = as_device_rows(problem.rows)
     on_device = object.__new__(cls)
     moved = {name: on_device.place(fields[name]) for name in ("y", "share", "sqnorms")}
+    moved["weight"] = NOWHERE
     on_device._set(*{**fields, "rows": rows, **moved}.values())
     return on_device

@@ -18,10 +18,10 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from zerogap import checkpoint as checkpoints
-from zerogap.centring import centred
+from zerogap.centring import Centred, centred
 from zerogap.certificate import Certificate
 from zerogap.checks import as_seed
-from zerogap.gap import ENOUGH, displaced, gamma
+from zerogap.gap import ENOUGH, UNIT, displaced, gamma
 from zerogap.history import History, Record
 from zerogap.problem import Problem, Proof
 from zerogap.progress import Progress
@@ -294,7 +294,8 @@ class _Run:
                     f"{path} claims an objective of {best.primal:.9g}, its model has {primal:.9g}: "
                     f"delete it to start anew"
                 )
-        if not best.gap >= best.primal - best.dual - 1e-9 * (1.0 + abs(best.primal)):
+        least = best.primal - best.dual - 1e-9 * (1.0 + abs(best.primal))
+        if best.gap < least:
             raise checkpoints.CheckpointError(
                 f"{path} claims a gap of {best.gap:.3g} between {best.primal:.9g} and "
                 f"{best.dual:.9g}: delete it to start anew"
@@ -376,7 +377,7 @@ class _Run:
             epochs=self.state.updates / self.length,
             seconds=self.seconds,
             solver=self.solver.story(self.problem, self.state),
-            floor=_floor(self.scale, primal),
+            floor=_floor(self.centred, self.scale, primal),
         )
         metrics = self.solver.extras(self.problem, self.state)
         metrics |= {name: float(f(w, b)) for name, f in self.metrics.items()}
@@ -517,8 +518,10 @@ def gap_floor(problem: Any, primal: float) -> float:
     if isinstance(problem, StreamedProblem):  # the constant model may be better than this one
         b = problem.first_intercept() if problem.fit_intercept else 0.0
         origin = np.broadcast_to(0.0, problem.dual_shape)
-        return _floor(problem.examine(np.zeros(problem.weight_shape), b, origin).primal, primal)
-    return _floor(_best_constant(centred(problem).problem)[1], primal)
+        scale = problem.examine(np.zeros(problem.weight_shape), b, origin).primal
+        return _floor(centred(problem), scale, primal)
+    inner = centred(problem)
+    return _floor(inner, _best_constant(inner.problem)[1], primal)
 
 
 def _best_constant(problem: Any) -> tuple[Any, float]:
@@ -527,8 +530,16 @@ def _best_constant(problem: Any) -> tuple[Any, float]:
     return b, float(problem.mean_loss(problem.xp.zeros(problem.dual_shape) + b))
 
 
-def _floor(scale: float, primal: float) -> float:
-    return FLOOR * scale if primal <= NEARLY_ZERO * scale else 0.0
+def _floor(inner: Centred, scale: float, primal: float) -> float:
+    problem = inner.problem
+    if not primal <= NEARLY_ZERO * scale and primal > 0.0:
+        return 0.0
+    least = 0.0
+    if problem.loss.task == "regression" and not isinstance(problem, StreamedProblem):
+        largest = float(abs(problem.y).max()) + abs(inner.target)
+        unit = 8.0 * UNIT * largest  # in the last place of the targets
+        least = float(problem.loss.value(unit, 0.0))
+    return max(FLOOR * scale, least)
 
 
 def _plain(b: Any) -> Any:

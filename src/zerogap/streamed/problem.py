@@ -303,6 +303,7 @@ class StreamedProblem(OnProcessor):
             b = self.best_intercept(z, b, accuracy)
         return self._prove(w, b, alpha, z, u)
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def _prove(self, w: np.ndarray, b: Any, alpha: Any, z: Any, u: np.ndarray) -> Proof:
         """Return what (w, b) with its scores and a feasible alpha with its dual sum prove."""
         if not np.isfinite(w.sum() + u.sum() + np.sum(b)):  # nothing is proved

@@ -1,0 +1,62 @@
+"""Certificates hold in exact arithmetic: for extreme problems, and for those once certified wrongly."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import zerogap as zg
+from proofs_extreme import prove_extreme, prove_given_points
+
+
+@pytest.mark.parametrize("start", range(0, 120, 30))
+def test_no_certificate_of_an_extreme_problem_claims_too_much(start):
+    found = [prove_extreme(seed) for seed in range(start, start + 30)]
+    assert sum(gap is not None for gap in found) > 15
+    assert min(gap for gap in found if gap is not None) < 1e-3
+
+
+@pytest.mark.parametrize("start", range(0, 200, 50))
+def test_no_certificate_of_a_given_point_claims_too_much(start):
+    found = [prove_given_points(seed) for seed in range(start, start + 50)]
+    assert sum(gap is not None for gap in found) > 25
+
+
+def test_P1_scores_that_cancel_are_not_certified_as_zero():
+    signs, large = np.tile([1.0, -1.0], 20), 2.0**54
+    X = np.vstack([[large, large], np.c_[signs, 0 * signs], [large, large]])
+    problem = zg.Problem(X, np.r_[1, signs, -1], "hinge", lam=1e-3)
+    best = problem.certificate([1.0, -1.0])
+    assert best.primal == pytest.approx(0.04861904761904762)
+    for solver in (zg.Newton(), zg.Auto(), zg.SDCA()):
+        found = zg.solve(problem, solver, tol=1e-6, max_epochs=50, random_state=0).certificate
+        assert found.dual <= best.primal
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e9, 1e12, 1e13, 1e14])
+def test_P2_gaps_are_not_negative_and_offsets_cost_nothing(offset):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2)) + offset
+    y = X[:, 0] + 0.01 * rng.standard_normal(40)
+    model = zg.LinearRegressor("squared", tol=1e-6, random_state=0).fit(X, y)
+    assert model.certificate_.gap >= 0.0
+    assert model.certificate_.stop_reason == "converged"
+    signs = np.where(X[:, 0] > offset, 1.0, -1.0)
+    problem = zg.Problem(X[:, :1], signs, "hinge", fit_intercept=True)
+    found = zg.solve(problem, zg.InteriorPoint(), tol=1e-6)
+    assert found.stop_reason == "converged"
+    z = [Fraction(x) * Fraction(found.w[0]) + Fraction(found.b) for x in X[:, 0]]
+    losses = [max(Fraction(0), 1 - Fraction(s) * t) for s, t in zip(signs, z, strict=True)]
+    lam = Fraction(problem.lam)
+    exact = sum(losses) / len(losses) + lam / 2 * Fraction(found.w[0]) ** 2
+    assert abs(exact - Fraction(found.certificate.primal)) <= Fraction(1, 10**9)
+
+
+def test_a_tolerance_below_double_precision_ends_with_that_reason():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3))
+    y = np.where(X[:, 0] + rng.standard_normal(50) > 0, 1.0, -1.0)
+    run = zg.solve(zg.Problem(X, y, "hinge", lam=0.01), zg.Auto(), tol=1e-20, random_state=0)
+    assert run.stop_reason == "rounding"
+    assert 0.0 <= run.certificate.gap - run.certificate.rounding <= 1e-12
+    assert run.certificate.rounding <= 1e-12
