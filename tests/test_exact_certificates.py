@@ -1,4 +1,4 @@
-"""Certificates hold in exact arithmetic: for extreme problems, and for those once certified wrongly."""
+"""Certificates hold in exact arithmetic, on extreme problems and those once certified wrongly."""
 
 from fractions import Fraction
 

@@ -36,6 +36,7 @@ Callback = Callable[[Record], bool | str | None]
 _PATIENCE = 16  # epochs without a certificate if the solver knows that none would do
 FLOOR = 1e-13  # of the best constant model's objective: a gap that counts as zero,
 NEARLY_ZERO = 1e-4  # where the model's objective is less than so much of it
+NEAR_EXACT = 1e-9  # of P: where rounding is less, terms of the gap that are smaller yet are noise
 _CHUNK = 1_000_000  # values touched between two looks at the clock: a few milliseconds
 
 
@@ -451,7 +452,8 @@ class _Run:
         if record.gap <= max(self.tol * primal, floor):
             return "converged"
         rounding, asked_for = record.certificate.rounding, self.tol * primal
-        if asked_for > 0.0 and record.gap - rounding <= asked_for < 2.0 * rounding:
+        noise = ENOUGH * rounding if rounding <= NEAR_EXACT * primal else 0.0
+        if asked_for > 0.0 and record.gap - rounding <= max(asked_for, noise) < 2.0 * rounding:
             return "rounding"
         if isinstance(asked, str):
             return asked
