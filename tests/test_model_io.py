@@ -691,7 +691,7 @@ def again(request, tmp_path):
 
     def on_store(file, y, **options):
         store = write_store(tmp_path / f"store-{len(list(tmp_path.iterdir()))}", [(X, y)])
-        return recertify_store(file, Store(store.path, "1GB"), **options)
+        return recertify_store(file, Store(store.path, "6GB"), **options)
 
     return on_store
 

@@ -266,8 +266,11 @@ def _rise(slope: float, smoothness: float, height: float, t: float) -> float:
     """Return by how much a convex function >= 0 rises at most, t away from where it is `height`."""
     if t == 0.0:
         return 0.0
-    smooth = math.sqrt(2.0 * smoothness * height) * t + 0.5 * smoothness * t * t
-    return min(slope * t, smooth) if smoothness < math.inf else slope * t
+    if smoothness == math.inf:
+        return slope * t
+    # a sum of losses may be a little below zero by rounding
+    smooth = math.sqrt(2.0 * smoothness * max(height, 0.0)) * t + 0.5 * smoothness * t * t
+    return min(slope * t, smooth)
 
 
 def _slope(loss: Any) -> float:
