@@ -33,6 +33,8 @@ TINY = 1e-285  # more than all that underflow can add
 FAR = 0.5  # gap over P from which on D is computed by itself: it is not a difference then
 ENOUGH = 0.1  # of the gap: rounding that is not worth more precision
 BLURRED = 1e-5  # of P: more of it should be known, whatever the gap
+CLEAR = 1e-11  # of P: more of it need not be known, whatever the gap
+EXACT = 2e-14  # of P: rounding that twice the precision seldom makes less
 
 
 def gamma(k: float) -> float:
@@ -98,10 +100,10 @@ class Evaluation(NamedTuple):
 
     def is_coarse(self, tolerated: float) -> bool:
         """Tell whether rounding is more than a share of the gap, and of P more than tolerated."""
-        computed, tolerated = self.gap - self.rounding, tolerated * self.primal
-        least = min(tolerated, BLURRED * self.primal)
-        blurred = self.blur > max(ENOUGH * min(computed, self.primal), least)
-        return blurred or self.rounding > max(ENOUGH * computed, tolerated)
+        computed, primal = self.gap - self.rounding, self.primal
+        least = primal * max(CLEAR, min(tolerated, BLURRED))
+        blurred = self.blur > max(ENOUGH * min(computed, primal), least)
+        return blurred or self.rounding > max(ENOUGH * computed, max(tolerated, EXACT) * primal)
 
 
 NOTHING = Evaluation(math.nan, math.inf, math.inf, 0.0, 0.0)
