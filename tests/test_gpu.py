@@ -156,7 +156,8 @@ def test_many_rows_at_a_time_reach_the_gap(loss, intercept):
     here = problem.certificate(run.w, run.b, run.alpha)
     there = to_device(problem).certificate(run.w, run.b, run.alpha)
     assert there.primal == pytest.approx(here.primal, rel=1e-12)
-    assert there.dual == pytest.approx(here.dual, rel=1e-12)
+    doubt = 10.0 * max(there.rounding, here.rounding)
+    assert there.dual == pytest.approx(here.dual, rel=1e-12, abs=doubt)
     assert there.gap == pytest.approx(here.gap, abs=1e-12 * here.primal)
 
 

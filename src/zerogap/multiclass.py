@@ -12,7 +12,7 @@ from zerogap._jit import kernel, rowwise
 from zerogap.certificate import Certificate
 from zerogap.gap import Errors, Terms
 from zerogap.penalties import L2
-from zerogap.precise import precise_dual_sum, precise_imbalance, precise_scores
+from zerogap.precise import precise_dual_sum, precise_imbalance, precise_rest, precise_scores
 from zerogap.problem import Problem, Proof
 from zerogap.rows import CLASSES
 
@@ -254,7 +254,13 @@ class MulticlassProblem(Problem):
     def precise_dual_sum_of(self, alpha: np.ndarray) -> np.ndarray:
         columns = np.ascontiguousarray(alpha.T)
         weight, scale = self._exact_weights
-        return np.stack([precise_dual_sum(self.rows, weight, scale, a) for a in columns])
+        rest = precise_rest(alpha)  # which the sum of the other votes has lost
+        sums = []
+        for k, a in enumerate(columns):
+            more = np.where(self.y == k, rest, 0.0)
+            given = (self.rows, weight, scale)
+            sums.append(precise_dual_sum(*given, a) + precise_dual_sum(*given, more))
+        return np.stack(sums)
 
     def _vector(self, w: Any) -> np.ndarray:
         return self._matrix(w, (self.n_classes, self.shape[1]), "w")

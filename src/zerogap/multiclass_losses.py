@@ -132,11 +132,14 @@ class Softmax(MulticlassLoss):
         return top
 
     def vector_value(self, z, y):
-        top = self.largest(z)
-        total = 0.0
+        best = 0
+        for k in range(1, len(z)):
+            best = k if z[k] > z[best] else best
+        others = 0.0
         for k in range(len(z)):
-            total += exp(z[k] - top)
-        return log(total) + top - z[y]
+            if k != best:
+                others += exp(z[k] - z[best])
+        return log1p(others) + (z[best] - z[y])  # tiny ones to all their digits
 
     def votes(self, z, y, p):
         top = self.largest(z)

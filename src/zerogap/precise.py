@@ -46,6 +46,17 @@ def precise_imbalance(y: np.ndarray, share: np.ndarray, alpha: np.ndarray) -> np
     return np.abs([math.fsum(way) for way in ways]) + 1e-28 * len(y) * through
 
 
+def precise_rest(alpha: np.ndarray) -> np.ndarray:
+    """Return what is missing in each row for a sum of zero."""
+    total, low = np.zeros((2, len(alpha)))
+    for column in alpha.T:
+        new = total + column
+        back = new - total
+        low += (total - (new - back)) + (column - back)
+        total = new
+    return -(total + low)
+
+
 @exact_kernel
 def _add_votes(y, share, alpha, high, low):
     for i in range(len(y)):

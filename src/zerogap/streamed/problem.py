@@ -363,7 +363,8 @@ class StreamedProblem(OnProcessor):
         if slope(left) * slope(right) >= 0.0:
             return left if abs(slope(left)) < abs(slope(right)) else right
         steepest = max(-slope(left), slope(right))  # P changes by no more per step in b
-        return float(brentq(slope, left, right, xtol=max(accuracy / steepest, 1e-300)))
+        width = max(accuracy / steepest, 1e-300)
+        return float(brentq(slope, left, right, xtol=width, maxiter=2000, disp=False))
 
 
 def check_task(store: Store, loss: Loss) -> None:
