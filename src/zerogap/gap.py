@@ -32,7 +32,6 @@ EVALUATION = 16.0  # units, of a loss' three terms: exp and log of libraries are
 TINY = 1e-285  # more than all that underflow can add
 FAR = 0.5  # gap over P from which on D is computed by itself: it is not a difference then
 ENOUGH = 0.1  # of the gap: rounding that is not worth more precision
-BLURRED = 1e-5  # of P: more of it should be known, whatever the gap
 CLEAR = 1e-11  # of P: more of it need not be known, whatever the gap
 EXACT = 2e-14  # of P: rounding that twice the precision seldom makes less
 
@@ -40,6 +39,11 @@ EXACT = 2e-14  # of P: rounding that twice the precision seldom makes less
 def gamma(k: float) -> float:
     """Return the relative error of k operations in a row."""
     return k * UNIT / (1.0 - k * UNIT) if k * UNIT < 0.5 else math.inf
+
+
+def is_blurred(blur: float, gap: float, primal: float) -> bool:
+    """Tell whether so much is unknown of P that P - D would not look like the gap."""
+    return blur > max(ENOUGH * min(gap, primal), CLEAR * primal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +105,8 @@ class Evaluation(NamedTuple):
     def is_coarse(self, tolerated: float) -> bool:
         """Tell whether rounding is more than a share of the gap, and of P more than tolerated."""
         computed, primal = self.gap - self.rounding, self.primal
-        least = primal * max(CLEAR, min(tolerated, BLURRED))
-        blurred = self.blur > max(ENOUGH * min(computed, primal), least)
-        return blurred or self.rounding > max(ENOUGH * computed, max(tolerated, EXACT) * primal)
+        coarse = self.rounding > max(ENOUGH * computed, max(tolerated, EXACT) * primal)
+        return coarse or is_blurred(self.blur, computed, primal)
 
 
 NOTHING = Evaluation(math.nan, math.inf, math.inf, 0.0, 0.0)

@@ -21,7 +21,7 @@ from zerogap import checkpoint as checkpoints
 from zerogap.centring import Centred, centred
 from zerogap.certificate import Certificate
 from zerogap.checks import as_seed
-from zerogap.gap import ENOUGH, UNIT, displaced, gamma
+from zerogap.gap import ENOUGH, UNIT, displaced, gamma, is_blurred
 from zerogap.history import History, Record
 from zerogap.problem import Problem, Proof
 from zerogap.progress import Progress
@@ -407,7 +407,8 @@ class _Run:
         if not self.centred:
             return w, b, proof
         moved = displaced(problem, proof, self.centred.doubt(w, b))
-        if moved.gap - proof.gap <= max(ENOUGH * proof.gap, self.tolerated * proof.primal):
+        worse = moved.gap - proof.gap > max(ENOUGH * proof.gap, self.tolerated * proof.primal)
+        if not worse and not is_blurred(moved.blur - proof.blur, proof.gap, proof.primal):
             return w, b, moved
         w, b = self.centred.nudged(w, proof.b)
         inner, off = self.centred.precisely_inward(w, b)
