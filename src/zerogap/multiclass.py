@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from zerogap._jit import kernel, rowwise
-from zerogap.certificate import Certificate
 from zerogap.gap import Errors, Terms
 from zerogap.penalties import L2
 from zerogap.precise import precise_dual_sum, precise_imbalance, precise_rest, precise_scores
-from zerogap.problem import Problem, Proof
+from zerogap.problem import Problem
 from zerogap.rows import CLASSES
 
 _IDENTITY = L2()
@@ -60,11 +59,6 @@ class MulticlassProblem(Problem):
         majority = 1.0 * (counts == counts.max())
         return majority if float(counts.max()) > 0.5 else none
 
-    def primal(self, w: Any, b: Any = 0.0) -> float:
-        """Return P(W, b)."""
-        W, b = self._vector(w), self.checked_intercept(b)
-        return self.value_at(self.scores(W) + b, W)
-
     def gradient(self, w: Any, b: Any = 0.0) -> np.ndarray:
         """Return the (sub-)gradient in W, with one more column for b with ``fit_intercept``."""
         W, b = self._vector(w), self.checked_intercept(b)
@@ -89,32 +83,9 @@ class MulticlassProblem(Problem):
         votes = self._votes(alpha)
         return self.over_rows(_conjugates, self.loss, self.y, self.share, votes)
 
-    def certificate(self, w: Any, b: Any = 0.0, alpha: Any = None) -> Certificate:
-        """Return the certificate of the model (W, b), as `Problem.certificate` does."""
-        W = self._vector(w)
-        z, b = self.scores(W), self.checked_intercept(b)
-        a = self.dual_point(z, b) if alpha is None else self.feasible(self._dual_vector(alpha))
-        return self.prove(W, b, z, a).certificate
-
-    def examine(
-        self,
-        w: np.ndarray,
-        b: Any,
-        alpha: Any,
-        accuracy: float = 0.0,
-        trust: bool = True,
-        tolerated: float = 0.0,
-    ) -> Proof:
-        """Certify (W, b)."""
-        z, b = self.scores(w), b if self.fit_intercept else 0.0 * b
-        points = [] if alpha is None else [self.feasible(alpha)]
-        if alpha is None or not trust:
-            points.append(self.dual_point(z, b))
-            points.append(
-                self.xp.zeros(self.dual_shape)
-            )  # far from the optimum nothing may be better
-        proofs = [self.prove(w, b, z, point, tolerated) for point in points]
-        return min(proofs, key=lambda proof: proof.gap)
+    def best_intercept(self, z: Any, near: Any = 0.0, accuracy: float = 0.0) -> Any:
+        """Return the intercepts that are near: for many classes those of a solver are kept."""
+        return near
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """Return W x_i for all rows, of shape (n_samples, n_classes)."""
@@ -169,10 +140,6 @@ class MulticlassProblem(Problem):
         data = (self.loss, self.y, self.share, self._votes(alpha), self.scores(W) + b)
         self.over_rows(set_row_gaps, *data, gaps)
         return gaps
-
-    def weights(self, alpha: Any) -> np.ndarray:
-        """Return W(alpha)."""
-        return self.to_weights(self.dual_sum(self._dual_vector(alpha)))
 
     def to_weights(self, u: np.ndarray) -> np.ndarray:
         """Return the primal matrix of a dual sum U."""

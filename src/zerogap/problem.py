@@ -449,7 +449,7 @@ class Problem(OnProcessor, Struct):
         and with zero.  Rounding up to that share of P does not ask for more precision.
         """
         z = self.scores(w)
-        b = self.best_intercept(z, b, accuracy) if self.fit_intercept else 0.0
+        b = self.best_intercept(z, b, accuracy) if self.fit_intercept else 0.0 * b
         points = [] if alpha is None else [self.feasible(alpha)]
         if alpha is None or not trust:
             points.append(self.dual_point(z, b))
