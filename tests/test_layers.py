@@ -11,9 +11,9 @@ PACKAGE = Path(zerogap.__file__).parent
 LAYERS = [
     ["_jit", "_params", "memory", "certificate", "atomic", "errors", "verify"],
     ["container", "elementary", "penalties"],
-    ["losses", "rows", "gap", "precise"],
+    ["losses", "rows", "gap", "precise", "row_sums"],
     ["multiclass_losses"],
-    ["checks", "bounds"],
+    ["checks", "bounds", "proving"],
     ["problem"],
     ["multiclass"],
     ["cuda", "centring"],

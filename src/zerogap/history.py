@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from zerogap.certificate import Certificate
-from zerogap.problem import Proof
+from zerogap.proving import Proof
 
 
 @dataclass(frozen=True, eq=False)

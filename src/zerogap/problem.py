@@ -6,11 +6,11 @@ import functools
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from zerogap._jit import Struct, rowwise
+from zerogap._jit import Struct
 from zerogap.certificate import Certificate
 from zerogap.checks import (
     check_classes,
@@ -21,51 +21,24 @@ from zerogap.checks import (
     check_weights,
     is_positive,
 )
-from zerogap.gap import (
-    UNIT,
-    Errors,
-    Evaluation,
-    Sizes,
-    Terms,
-    conclude,
-    evaluate,
-    gamma,
-    precise_errors,
-)
+from zerogap.gap import Terms
 from zerogap.losses import Loss, as_loss
 from zerogap.memory import free_memory
 from zerogap.penalties import L2, ElasticNet, as_penalty
-from zerogap.precise import precise_dual_sum, precise_scores, precise_sum
+from zerogap.proving import Proof, Proving
+from zerogap.row_sums import (
+    clip_duals,
+    set_slopes,
+    set_weights,
+    sum_conjugates,
+    sum_costs,
+    sum_losses,
+    sum_penalty_conjugates,
+    sum_penalty_terms,
+    sum_slopes,
+    sum_terms,
+)
 from zerogap.rows import CSRRows, DenseRows, as_rows, compact
-
-
-class Proof(NamedTuple):
-    """A model with its best intercept, and what proves how far it is from the optimum."""
-
-    b: Any
-    alpha: Any  # feasible
-    primal: float
-    gap: float
-    slack: float = math.nan  # the part of the gap that w != w(alpha) costs; NaN if not known
-    z: Any = None  # scores of the training rows, without b; None if not kept
-    rounding: float = 0.0  # the part of the gap that bounds rounding
-    blur: float = 0.0  # how far `primal` may be from P, by rounding
-
-    @classmethod
-    def of(cls, found: Evaluation, b: Any, alpha: Any, z: Any = None) -> Proof:
-        """Return the proof that an evaluation is."""
-        return cls(b, alpha, found.primal, found.gap, found.slack, z, found.rounding, found.blur)
-
-    @property
-    def dual(self) -> float:
-        """A lower bound of D, and so of every model's objective."""
-        return self.primal - self.gap - self.blur
-
-    @property
-    def certificate(self) -> Certificate:
-        """The proof's numbers."""
-        return Certificate(self.primal, self.dual, self.gap, rounding=self.rounding)
-
 
 NOWHERE = np.empty(0)
 _ON_DEVICE = ("cupy", "cupyx", "zerogap.cuda")  # modules of arrays and rows on a GPU
@@ -95,7 +68,7 @@ class OnProcessor:
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Problem(OnProcessor, Struct):
+class Problem(Proving, OnProcessor, Struct):
     r"""An L2-regularised (or elastic-net) linear model with its dual.
 
     For rows x_i, targets y_i, weights s_i >= 0 with sum S, a loss phi and one lam > 0::
@@ -297,11 +270,11 @@ class Problem(OnProcessor, Struct):
 
     def _penalty_conjugate(self, u: np.ndarray) -> float:
         """Return g*(u)."""
-        return self.over_features(_penalty_conjugate, self.penalty, u.ravel())
+        return self.over_features(sum_penalty_conjugates, self.penalty, u.ravel())
 
     def _mean_conjugate(self, alpha: np.ndarray) -> float:
         """Return 1/S sum_i s_i phi*(-a_i)."""
-        return self.over_rows(_conjugates, self.loss, self.y, self.share, alpha)
+        return self.over_rows(sum_conjugates, self.loss, self.y, self.share, alpha)
 
     def weights(self, alpha: Any) -> np.ndarray:
         """Return w(alpha)."""
@@ -340,7 +313,7 @@ class Problem(OnProcessor, Struct):
     def to_weights(self, u: np.ndarray) -> np.ndarray:
         """Return the primal vector of a dual sum u: the gradient of g* at u."""
         w = np.empty_like(u)
-        self.over_features(_to_weights, self.penalty, w, u)
+        self.over_features(set_weights, self.penalty, w, u)
         return w
 
     def by_feature(self, w: np.ndarray) -> np.ndarray:
@@ -372,7 +345,7 @@ class Problem(OnProcessor, Struct):
         See `balanced`.
         """
         alpha = alpha.copy()
-        self.over_rows(_clip, self.loss, self.y, alpha)
+        self.over_rows(clip_duals, self.loss, self.y, alpha)
         return self.balanced(alpha, self.balance_sums(alpha)) if self.fit_intercept else alpha
 
     def balance_sums(self, alpha: np.ndarray) -> np.ndarray:
@@ -408,7 +381,7 @@ class Problem(OnProcessor, Struct):
         The slope of P in b rises with b: bracket its root, then close in on it by alternating
         the secant with the midpoint.
         """
-        data = (_mean_slope, self.loss, self.y, self.share, z)
+        data = (sum_slopes, self.loss, self.y, self.share, z)
         slope = functools.partial(self.over_rows, *data)
         old, at_old = near, slope(near)
         if at_old == 0.0:
@@ -488,150 +461,27 @@ class Problem(OnProcessor, Struct):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
-    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    def prove(
-        self, w: np.ndarray, b: Any, z: np.ndarray, alpha: np.ndarray, tolerated: float = 0.0
-    ) -> Proof:
-        """Return what (w, b), with the scores z of w, and a feasible alpha prove.
-
-        Where rounding might be more than the tolerated share of P, and more than some of the gap,
-        better bounds of it are tried, and then more precise arithmetic.
-        """
-        u, terms = self.dual_sum(alpha), self.row_terms(z, b, alpha)
-        sizes = Sizes(self.shape[0], self.rows.width, self._length)
-        penalty = self.over_features(_penalty_terms, self.penalty, w.ravel(), u.ravel())
-
-        def conjugates() -> tuple[float, float]:
-            return self._mean_conjugate(alpha), self._penalty_conjugate(u)
-
-        found, errors = conclude(self, sizes, terms, w, b, penalty, u, conjugates)
-        if found.is_coarse(tolerated):
-            sizes = sizes._replace(columns=self._column_sizes)
-            found, errors = conclude(self, sizes, terms, w, b, penalty, u, conjugates)
-        if found.is_coarse(tolerated) and not self.on_device:
-            found = min(
-                found, self._precisely(w, b, alpha, terms, sizes, errors), key=lambda e: e.gap
-            )
-        return Proof.of(found, b, alpha, z)
-
-    def _precisely(
-        self,
-        w: np.ndarray,
-        b: Any,
-        alpha: np.ndarray,
-        terms: Terms,
-        sizes: Sizes,
-        rough: Errors,
-    ) -> Evaluation:
-        """Return P and the gap from scores and a dual sum in twice the precision."""
-        z, u = self._precise_scores(w, b), self.precise_dual_sum_of(alpha)
-        score = math.sqrt(float((self.share @ (z * z)).sum()))
-        once = sizes._replace(rows=1, width=1, columns=self._rounded_columns)
-        rounded = once.errors(Terms(0.0, 0.0, energy=terms.energy), w, 0.0, self.lam)
-        length = math.sqrt(float((u * u).sum()))
-        errors = precise_errors(rough, sizes, rounded, score, length)
-        if not len(self.weight) and self.share.min() < self.share.max():
-            errors = errors._replace(dual_sum=errors.dual_sum + 4.0 * UNIT * rough.lengths)
-        terms, errors = self._outward(w, b, z, alpha, errors)
-        cost, slack = self.over_features(_penalty_terms, self.penalty, w.ravel(), u.ravel())
-        return evaluate(self, terms, cost, slack, length, sizes.rows, errors, b)
-
-    def _precise_scores(self, w: np.ndarray, b: Any) -> np.ndarray:
-        """Return x_i.w + b, less the targets of a loss of residuals, rounded once."""
-        aim = self.y if self.loss.task == "regression" else np.zeros(self.shape[0])
-        return precise_scores(self.rows, w, float(b), aim)
-
-    def precise_dual_sum_of(self, alpha: np.ndarray) -> np.ndarray:
-        """Return u(alpha), rounded as if it had no large terms that cancel."""
-        return precise_dual_sum(self.rows, *self._exact_weights, alpha)
-
-    @functools.cached_property
-    def _exact_weights(self) -> tuple[np.ndarray, float]:
-        """Weights of the dual sum's terms, and what it is to be divided by."""
-        if not len(self.weight):
-            return self.share, self.lam
-        return self.weight, self.lam * math.fsum(self.weight)
-
-    def _outward(
-        self, w: np.ndarray, b: Any, z: np.ndarray, alpha: np.ndarray, errors: Errors
-    ) -> tuple[Terms, Errors]:
-        """Return the rows' terms at the worse ends of precise scores, and no error of scores."""
-        y, twice = self.y, gamma(self.rows.width + 6) ** 2
-        rounded = w[self._rounded_columns > 0.0]
-        per_length = twice * math.sqrt(float(w @ w)) + 2.0 * UNIT * math.sqrt(rounded @ rounded)
-        doubt = 2.0 * UNIT * np.abs(z) + per_length * np.sqrt(self.sqnorms) + twice * abs(b)
-        if self.loss.task == "regression":
-            doubt += twice * np.abs(y)
-            y = np.zeros_like(y)  # scores are seen from there
-        *sums, off = self.over_rows(_outward_terms, self.loss, y, self.share, alpha, z, doubt)
-        errors = errors._replace(scores=0.0, value=off)
-        if self.fit_intercept:
-            errors = self._balanced_by_one_row(y, z, alpha, errors)
-        return Terms(*sums), errors
-
-    def _balanced_by_one_row(
-        self, y: np.ndarray, z: np.ndarray, alpha: np.ndarray, errors: Errors
-    ) -> Errors:
-        """Return errors of the point in which one row, as short as can be, makes a sum to zero."""
-        weight, scale = self._exact_weights
-        excess = precise_sum(weight, alpha) * self.lam / scale
-        over = abs(excess) * (1.0 + gamma(self.shape[0] + 8))
-        able = self.share * alpha * np.sign(excess) >= 2.0 * over
-        if not over:
-            return errors._replace(balanced=True)
-        if not able.any():
-            return errors
-        k = int(np.argmin(np.where(able, self.sqnorms, np.inf)))
-        cost = over / abs(alpha[k]) * self.loss.value(z[k], y[k])
-        moved = over * math.sqrt(self.sqnorms[k]) / self.lam
-        return errors._replace(
-            excess=2.0 * cost, dual_sum=errors.dual_sum + 2.0 * moved, balanced=True
-        )
-
-    @functools.cached_property
-    def _rounded_columns(self) -> np.ndarray:
-        """Root mean squares of columns whose entries were rounded by a shift, zero for others.
-
-        A difference of two numbers is exact if neither is more than twice the other.
-        """
-        sizes = self._column_sizes.copy()
-        if not len(self.origin):
-            return 0.0 * sizes
-        exact = self.rows.largest_entries() <= 0.5 * np.abs(self.origin)
-        sizes[exact | (self.origin == 0.0)] = 0.0
-        return sizes
-
-    @functools.cached_property
-    def _length(self) -> float:
-        """Root of the mean of |x_i|^2."""
-        return math.sqrt(float(self.share @ self.sqnorms))
-
-    @functools.cached_property
-    def _column_sizes(self) -> np.ndarray:
-        """Roots of the mean squares of the columns."""
-        return np.sqrt(self.rows.square_sums(self.share))
-
     def plain_gap(
         self, w: np.ndarray, b: Any, z: np.ndarray, alpha: np.ndarray
     ) -> tuple[float, float]:
         """Return P and P - D as they are computed, for solvers: not a proof."""
         u, terms = self.dual_sum(alpha), self.row_terms(z, b, alpha)
-        cost, slack = self.over_features(_penalty_terms, self.penalty, w.ravel(), u.ravel())
+        cost, slack = self.over_features(sum_penalty_terms, self.penalty, w.ravel(), u.ravel())
         primal, gap = terms.value + self.lam * cost, terms.excess + self.lam * slack
         return (primal, gap) if math.isfinite(gap) else (primal, math.inf)
 
     def row_terms(self, z: np.ndarray, b: float, alpha: np.ndarray) -> Terms:
         """Return what the rows add to P, to the gap, and to the bounds of its rounding."""
-        return Terms(*self.over_rows(_row_terms, self.loss, self.y, self.share, alpha, z, b))
+        return Terms(*self.over_rows(sum_terms, self.loss, self.y, self.share, alpha, z, b))
 
     def value_at(self, z: np.ndarray, w: np.ndarray) -> float:
         """Return the objective of a model with weights w and scores z, the intercept included."""
-        cost = self.over_features(_penalty_cost, self.penalty, w.ravel())
+        cost = self.over_features(sum_costs, self.penalty, w.ravel())
         return self.mean_loss(z) + self.lam * cost
 
     def mean_loss(self, z: np.ndarray) -> float:
         """Return 1/S sum_i s_i phi(z_i)."""
-        return self.over_rows(_values, self.loss, self.y, self.share, z)
+        return self.over_rows(sum_losses, self.loss, self.y, self.share, z)
 
     def dual_from_scores(self, z: np.ndarray) -> np.ndarray:
         """Return a_i = -phi'(z_i, y_i) for all rows, which need not sum to zero."""
@@ -640,7 +490,7 @@ class Problem(OnProcessor, Struct):
     def slopes(self, z: np.ndarray) -> np.ndarray:
         """Return phi'(z_i, y_i) for all rows."""
         slopes = np.empty_like(z)
-        self.over_rows(_derivatives, self.loss, self.y, z, slopes)
+        self.over_rows(set_slopes, self.loss, self.y, z, slopes)
         return slopes
 
     def dual_sum(self, alpha: np.ndarray) -> np.ndarray:
@@ -649,7 +499,7 @@ class Problem(OnProcessor, Struct):
 
     def penalty_terms(self, w: np.ndarray, u: np.ndarray) -> tuple[float, float]:
         """Return the penalty of the weights w, and what it adds to the gap for a dual sum u."""
-        terms = self.over_features(_penalty_terms, self.penalty, w.ravel(), u.ravel())
+        terms = self.over_features(sum_penalty_terms, self.penalty, w.ravel(), u.ravel())
         return self.lam * terms[0], self.lam * terms[1]
 
     def over_rows(self, loop: Any, *args: Any) -> Any:
@@ -675,134 +525,3 @@ def _restore(cls: type[Problem], values: tuple[Any, ...]) -> Problem:
     problem = object.__new__(cls)
     problem._set(*values)
     return problem
-
-
-@rowwise(sums=1)
-def _values(loss, y, share, z, start, stop):
-    """1/S sum_i s_i phi(z_i)"""
-    total = 0.0
-    for i in range(start, stop):
-        total += share[i] * loss.value(z[i], y[i])
-    return total
-
-
-@rowwise(sums=1)
-def _conjugates(loss, y, share, alpha, start, stop):
-    """1/S sum_i s_i phi*(-alpha_i)"""
-    total = 0.0
-    for i in range(start, stop):
-        if share[i] > 0.0:
-            total += share[i] * loss.conjugate(alpha[i], y[i])
-    return total
-
-
-@rowwise(sums=7)
-def _row_terms(loss, y, share, alpha, z, b, start, stop):
-    """The sums of `zerogap.gap.Terms`"""
-    value, excess, balance, mass, energy, cross, target = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(start, stop):
-        if share[i] > 0.0:
-            score, a, aim = z[i] + b, share[i] * alpha[i], loss.aim(y[i])
-            value += share[i] * loss.value(score, y[i]) + 0.0 * score  # which must be finite
-            term = loss.excess(alpha[i], score, y[i])
-            excess += share[i] * term if not term < 0.0 else 0.0  # rounding; NaN must show
-            balance += a
-            mass += abs(a)
-            energy += a * alpha[i]
-            cross += abs(a * (score - aim))
-            target += share[i] * aim * aim
-    return value, excess, balance, mass, energy, cross, target
-
-
-@rowwise(sums=8)
-def _outward_terms(loss, y, share, alpha, z, doubt, start, stop):
-    """The sums of `_row_terms`, of which the gap's are taken at the worse end of z +- doubt
-
-    The last sum is how far the losses are off.
-    """
-    value, excess, balance, mass, energy, cross = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    off = 0.0
-    for i in range(start, stop):
-        if share[i] > 0.0:
-            a, low, high = share[i] * alpha[i], z[i] - doubt[i], z[i] + doubt[i]
-            here = loss.value(z[i], y[i])
-            value += share[i] * here
-            left, right = loss.value(low, y[i]), loss.value(high, y[i])
-            off += share[i] * max(abs(left - here), abs(right - here))
-            term = max(loss.excess(alpha[i], low, y[i]), loss.excess(alpha[i], high, y[i]))
-            excess += share[i] * term if not term < 0.0 else 0.0
-            balance += a
-            mass += abs(a)
-            energy += a * alpha[i]
-            cross += abs(a * z[i])
-    return value, excess, balance, mass, energy, cross, 0.0, off
-
-
-@rowwise(sums=0)
-def _derivatives(loss, y, z, out, start, stop):
-    for i in range(start, stop):
-        out[i] = loss.derivative(z[i], y[i])
-
-
-@rowwise(sums=1)
-def _mean_slope(loss, y, share, z, b, start, stop):
-    """Derivative of P in b: 1/S sum_i s_i phi'(z_i + b)"""
-    total = 0.0
-    for i in range(start, stop):
-        total += share[i] * loss.derivative(z[i] + b, y[i])
-    return total
-
-
-@rowwise(sums=0)
-def _clip(loss, y, alpha, start, stop):
-    """Clip alpha to its domain, in place"""
-    for i in range(start, stop):
-        low, high = loss.domain(y[i])
-        alpha[i] = min(high, max(low, alpha[i]))
-
-
-@rowwise(sums=0)
-def _to_weights(penalty, w, u, start, stop):
-    for j in range(start, stop):
-        w[j] = penalty.to_primal(u[j])
-
-
-@rowwise(sums=1)
-def _penalty_cost(penalty, w, start, stop):
-    total = 0.0
-    for j in range(start, stop):
-        total += penalty.cost(w[j])
-    return total
-
-
-@rowwise(sums=1)
-def _penalty_conjugate(penalty, u, start, stop):
-    """g*(u)"""
-    total = 0.0
-    for j in range(start, stop):
-        w = penalty.to_primal(u[j])
-        total += w * u[j] - penalty.cost(w)
-    return total
-
-
-@rowwise(sums=2)
-def _penalty_terms(penalty, w, u, start, stop):
-    """g(w) and g(w) + g*(u) - w.u, the sums over their coordinates"""
-    cost, slack = 0.0, 0.0
-    for j in range(start, stop):
-        cost += penalty.cost(w[j])
-        term = penalty.slack(w[j], u[j])
-        slack += term if not term < 0.0 else 0.0  # rounding; NaN must show
-    return cost, slack
-
-
-def penalty_cost(penalty: L2 | ElasticNet, w: np.ndarray) -> float:
-    """Return g(w), the sum over the coordinates of w."""
-    return _penalty_cost(penalty, w, 0, len(w))
-
-
-def penalty_and_slack(
-    penalty: L2 | ElasticNet, w: np.ndarray, u: np.ndarray
-) -> tuple[float, float]:
-    """Return g(w), and g(w) + g*(u) - w.u."""
-    return _penalty_terms(penalty, w, u, 0, len(w))

@@ -32,7 +32,8 @@ import numpy as np
 from zerogap._jit import kernel
 from zerogap.centring import centred
 from zerogap.losses import Loss
-from zerogap.problem import Problem, Proof
+from zerogap.problem import Problem
+from zerogap.proving import Proof
 
 _LOOKS = 30  # at the function of the intercept, to either side: the result is true for any number
 _ROUNDING = 1e-12  # of a score, relative to the sizes it is made of

@@ -16,14 +16,14 @@ from zerogap.cuda.device import SIMULATED, to_host
 from zerogap.cuda.kernels import cuda, launch, module_of, view
 from zerogap.gap import Sizes, Terms, conclude
 from zerogap.losses import Loss
-from zerogap.problem import (
-    Problem,
-    Proof,
-    _clip,
-    _conjugates,
-    _penalty_conjugate,
-    _penalty_terms,
-    _row_terms,
+from zerogap.problem import Problem
+from zerogap.proving import Proof
+from zerogap.row_sums import (
+    clip_duals,
+    sum_conjugates,
+    sum_penalty_conjugates,
+    sum_penalty_terms,
+    sum_terms,
 )
 
 _THREADS = 2 if SIMULATED else 512  # of a block, which finds an intercept
@@ -128,14 +128,14 @@ class Columns:
         alpha = self._feasible(alpha)
         u = self.dual_sums(alpha)
         given = [a.ravel() for a in (self.y, self.share, alpha, z + xp.asarray(b))]
-        sums = launch(_row_terms, z.size, first.loss, *given, 0.0, columns=K)
+        sums = launch(sum_terms, z.size, first.loss, *given, 0.0, columns=K)
         pairs = [xp.ascontiguousarray(a).ravel() for a in (W.T, u)]
-        penalties = launch(_penalty_terms, u.size, first.penalty, *pairs, columns=K)
+        penalties = launch(sum_penalty_terms, u.size, first.penalty, *pairs, columns=K)
 
         @functools.cache
         def conjugates() -> Any:
-            (losses,) = launch(_conjugates, z.size, first.loss, *given[:3], columns=K)
-            (duals,) = launch(_penalty_conjugate, u.size, first.penalty, pairs[1], columns=K)
+            (losses,) = launch(sum_conjugates, z.size, first.loss, *given[:3], columns=K)
+            (duals,) = launch(sum_penalty_conjugates, u.size, first.penalty, pairs[1], columns=K)
             return losses, duals
 
         def far(k: int) -> tuple[float, float]:
@@ -157,7 +157,7 @@ class Columns:
     def _feasible(self, alpha: Any) -> Any:
         """Return `Problem.feasible` of each column."""
         first, xp, alpha = cast("Problem", self.first), self.xp, alpha.copy()
-        launch(_clip, alpha.size, first.loss, self.y.ravel(), alpha.ravel())
+        launch(clip_duals, alpha.size, first.loss, self.y.ravel(), alpha.ravel())
         if first.fit_intercept and first.loss.domain(1.0) == (-math.inf, math.inf):
             alpha -= first.share @ alpha
         elif first.fit_intercept:

@@ -10,7 +10,8 @@ from scipy import sparse
 from zerogap.dask.crew import Restart
 from zerogap.dask.messages import Message, Reply
 from zerogap.dask.training import Run, totals
-from zerogap.problem import Problem, penalty_cost
+from zerogap.problem import Problem
+from zerogap.row_sums import penalty_cost
 from zerogap.rows import CSRRows
 from zerogap.solvers.sdca import SDCA
 

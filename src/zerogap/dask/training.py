@@ -26,7 +26,9 @@ from zerogap.gap import Sizes, conclude
 from zerogap.history import History, Record
 from zerogap.memory import free_memory
 from zerogap.penalties import L2
-from zerogap.problem import Problem, Proof, penalty_and_slack, penalty_cost
+from zerogap.problem import Problem
+from zerogap.proving import Proof
+from zerogap.row_sums import penalty_and_slack, penalty_cost
 
 _PATIENCE = 4  # further rounds of local epochs that are worth waiting for
 _GRID = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -37,7 +37,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from zerogap._jit import kernel
-from zerogap.problem import Problem, Proof
+from zerogap.problem import Problem
+from zerogap.proving import Proof
 
 _ROUNDING = 1e-12  # of a score, relative to the sizes it is made of
 _NOISE = 1e-14  # of the gap, relative to the terms that cancel in it

@@ -17,7 +17,8 @@ from zerogap.history import Record
 from zerogap.loo.bounds import Origin, Witness
 from zerogap.losses import Loss
 from zerogap.penalties import L2
-from zerogap.problem import Problem, Proof
+from zerogap.problem import Problem
+from zerogap.proving import Proof
 from zerogap.solvers import Auto, Result, solve
 from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.protocol import Answer

@@ -29,8 +29,9 @@ from zerogap.centring import centred
 from zerogap.certificate import Certificate
 from zerogap.checks import is_positive
 from zerogap.multiclass_losses import MulticlassHinge
-from zerogap.problem import Problem, penalty_and_slack, penalty_cost
+from zerogap.problem import Problem
 from zerogap.progress import Progress
+from zerogap.row_sums import penalty_and_slack, penalty_cost
 from zerogap.solvers import Result
 from zerogap.solvers.protocol import Answer
 

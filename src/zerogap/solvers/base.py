@@ -23,8 +23,9 @@ from zerogap.certificate import Certificate
 from zerogap.checks import as_seed
 from zerogap.gap import ENOUGH, UNIT, displaced, gamma, is_blurred
 from zerogap.history import History, Record
-from zerogap.problem import Problem, Proof
+from zerogap.problem import Problem
 from zerogap.progress import Progress
+from zerogap.proving import Proof
 from zerogap.solvers.block_sdca import BlockSDCA
 from zerogap.solvers.devices import DeviceError, failing, placed
 from zerogap.solvers.interrupt import interruptible

@@ -16,7 +16,8 @@ import numpy as np
 
 from zerogap._jit import rowwise
 from zerogap.penalties import L2
-from zerogap.problem import Problem, _clip, _conjugates
+from zerogap.problem import Problem
+from zerogap.row_sums import clip_duals, sum_conjugates
 
 _ENOUGH = 1e-2  # of the residual
 _STRAIGHT = 1e-12  # curvature, by the largest seen, that is none
@@ -88,13 +89,13 @@ def improve(
     step, products = _solve(part, lack, bend[places], rho, limit)
     if not products:
         return Step(0, True)
-    level = part.over_rows(_conjugates, part.loss, part.y, part.share, before)
+    level = part.over_rows(sum_conjugates, part.loss, part.y, part.share, before)
     for size in (*_SHORTER, _longest(part, before, step)):
         after = before + size * step
-        part.over_rows(_clip, part.loss, part.y, after)
+        part.over_rows(clip_duals, part.loss, part.y, after)
         change = after - before
         du, shift = part.dual_sum(change), float(part.share @ change)
-        gain = level - part.over_rows(_conjugates, part.loss, part.y, part.share, after)
+        gain = level - part.over_rows(sum_conjugates, part.loss, part.y, part.share, after)
         gain -= problem.lam * float(du @ u + 0.5 * (du @ du))
         gain -= shift * float(bias[0]) + 0.5 * rho * shift * shift
         if gain > 0.0:

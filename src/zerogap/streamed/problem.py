@@ -19,7 +19,9 @@ from zerogap.checks import check_intercept, check_scale, is_positive
 from zerogap.gap import Sizes, conclude
 from zerogap.losses import Loss, as_loss
 from zerogap.penalties import as_penalty
-from zerogap.problem import OnProcessor, Problem, Proof, penalty_and_slack
+from zerogap.problem import OnProcessor, Problem
+from zerogap.proving import Proof
+from zerogap.row_sums import penalty_and_slack
 from zerogap.rows import CSRRows, DenseRows
 from zerogap.store import Store
 from zerogap.streamed.columns import Column

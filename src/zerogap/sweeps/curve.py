@@ -29,7 +29,8 @@ from zerogap.checks import as_seed
 from zerogap.losses import Loss, as_loss
 from zerogap.paths.reach import CoverLine, Reach, check_interval, cover
 from zerogap.paths.run import two_classes
-from zerogap.problem import Problem, Proof
+from zerogap.problem import Problem
+from zerogap.proving import Proof
 from zerogap.regions import Evidence, Region
 from zerogap.rows import Rows, as_rows
 from zerogap.solvers import as_solver, solve
