@@ -18,7 +18,9 @@ from zerogap.precise import precise_scores
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows, find_shift
 
-MOST_UNITS = 50_000  # in the last place of a weight, 1e-11 of it: b is rounded to 1e-5 of a unit
+MOST_UNITS = 5_000  # in the last place of a weight: b is rounded to 1e-4 of a unit
+NUDGED_COLUMNS = 8  # tried: those whose scores a unit moves the least
+NUDGES = 3  # weights that are moved, one after another
 
 
 class Centred(NamedTuple):
@@ -44,24 +46,23 @@ class Centred(NamedTuple):
         sizes = np.abs(self.origin) @ np.abs(w).T + np.abs(b) + abs(self.target)
         return gamma(len(self.origin) + 4) * math.sqrt(float(np.square(sizes).sum()))
 
-    def nudged(self, w: np.ndarray, b: Any) -> tuple[np.ndarray, Any]:
+    def nudged(self, w: np.ndarray, b: Any, sizes: np.ndarray) -> tuple[np.ndarray, Any]:
         """Return (w, b) of the shifted data on the data as given, with little lost by rounding b.
 
-        The weight of the column with the largest part in b - m.w is moved by the units in its last
-        place that leave the least to round.
+        One weight after another is moved by the units in its last place that leave the least to
+        round of b - m.w, as long as that moves scores less than it saves.  `sizes` are those of
+        the shifted columns.
         """
         origin, moved = DenseRows(self.origin[None, :]), np.atleast_2d(w).copy()
-        found = []
+        aim, found = np.array([-self.target]), []
         for v, c in zip(moved, np.atleast_1d(b), strict=True):
-            j = int(np.argmax(np.abs(self.origin * v)))
-            aim = np.array([-self.target])
-            high = precise_scores(origin, -v, float(c), aim)[0]
-            low = precise_scores(origin, -v, float(c), aim + high)[0]
-            grid, unit = math.ulp(high), math.ulp(v[j])
-            steps = np.arange(-MOST_UNITS, MOST_UNITS + 1.0)
-            rest = low - steps * math.fmod(unit * self.origin[j], grid)
-            rest -= grid * np.round(rest / grid)
-            v[j] += unit * steps[np.argmin(np.abs(rest))]
+            for _ in range(NUDGES):
+                high = precise_scores(origin, -v, float(c), aim)[0]
+                low = precise_scores(origin, -v, float(c), aim + high)[0]
+                j, units = _best_nudge(self.origin, v, sizes, math.ulp(high), low)
+                if not units:
+                    break
+                v[j] += units * math.ulp(v[j])
             found.append(precise_scores(origin, -v, float(c), aim)[0])
         return moved.reshape(w.shape), np.array(found) if np.ndim(b) else found[0]
 
@@ -76,6 +77,24 @@ class Centred(NamedTuple):
 
     def __bool__(self) -> bool:
         return len(self.origin) > 0
+
+
+def _best_nudge(
+    origin: np.ndarray, w: np.ndarray, sizes: np.ndarray, grid: float, low: float
+) -> tuple[int, float]:
+    """Return which weight to move by how many units for an intercept near a multiple of `grid`."""
+    steps = np.arange(-MOST_UNITS, MOST_UNITS + 1.0)
+    best, place = abs(low), (0, 0.0)
+    shifted = np.flatnonzero((origin != 0.0) & (w != 0.0))
+    for j in shifted[np.argsort(sizes[shifted] * np.abs(w[shifted]))][:NUDGED_COLUMNS]:
+        unit = math.ulp(w[j])
+        rest = low - steps * math.fmod(unit * origin[j], grid)
+        rest -= grid * np.round(rest / grid)
+        cost = np.abs(rest) + np.abs(steps) * unit * sizes[j]
+        k = int(np.argmin(cost))
+        if cost[k] < best:
+            best, place = float(cost[k]), (int(j), float(steps[k]))
+    return place
 
 
 def centred(problem: Any) -> Centred:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from zerogap.gap import Errors, Terms
 from zerogap.penalties import L2
 from zerogap.precise import precise_dual_sum, precise_imbalance, precise_rest, precise_scores
 from zerogap.problem import Problem
+from zerogap.refining import Moves
 from zerogap.rows import CLASSES
 
 _IDENTITY = L2()
@@ -203,15 +205,58 @@ class MulticlassProblem(Problem):
         return flow
 
     def _outward(
-        self, w: np.ndarray, b: Any, z: np.ndarray, alpha: np.ndarray, errors: Errors
+        self,
+        w: np.ndarray,
+        b: Any,
+        z: np.ndarray,
+        alpha: np.ndarray,
+        errors: Errors,
+        rest: np.ndarray | None = None,
     ) -> tuple[Terms, Errors]:
-        terms = self.row_terms(z, 0.0, alpha)
+        whole = alpha if rest is None else alpha + rest
+        terms = self.row_terms(z, 0.0, whole)
         errors = errors._replace(range=float(self.share @ np.ptp(z, axis=1)))
+        if math.isinf(self.loss.smoothness):
+            doubt = self._doubt(np.abs(z).max(axis=1), w, b)
+            given = (self.loss, self.y, self.share, self._votes(whole), z, doubt)
+            off, excess = self.over_rows(_outward_terms, *given)
+            terms = dataclasses.replace(terms, excess=max(terms.excess, excess))
+            errors = errors._replace(scores=0.0, value=off)
         if self.fit_intercept:
-            weight, scale = self._exact_weights
-            missing = precise_imbalance(self.y, weight, alpha) * (2.0 * self.lam / scale)
+            _, scale = self._exact_weights
+            missing, off = self._imbalance(alpha, rest)
+            missing = (np.abs(missing) + off) * (2.0 * self.lam / scale)
             errors = errors._replace(imbalance=missing)
         return terms, errors
+
+    def _imbalance(
+        self, alpha: np.ndarray, rest: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return S sum_i s_i a_i, and how far it may be off."""
+        weight, _ = self._exact_weights
+        missing, off = precise_imbalance(self.y, weight, alpha)
+        if rest is None:
+            return missing, off
+        more, more_off = precise_imbalance(self.y, weight, rest)
+        return missing + more, off + more_off
+
+    def lack(self, w: np.ndarray, alpha: np.ndarray, rest: np.ndarray) -> np.ndarray:
+        _, scale = self._exact_weights
+        u = self.precise_dual_sum_of(alpha) + self.precise_dual_sum_of(rest)
+        off = scale * (u - self.penalty_slope(w, u))
+        if self.fit_intercept:
+            off = np.column_stack([off, self._imbalance(alpha, rest)[0]])
+        return off.ravel()
+
+    def moves(self, alpha: np.ndarray) -> Moves:
+        """Return how far votes may move between each row's largest one and the others."""
+        votes = self._votes(alpha)
+        places, top = np.arange(len(votes)), votes.argmax(axis=1)
+        room = np.minimum(votes, votes[places, top][:, None])
+        room[places, top] = 0.0
+        room[self.share == 0.0] = 0.0
+        row, other = np.nonzero(room > 0.0)
+        return Moves(row, other, top[row], room[row, other])
 
     def _precise_scores(self, w: np.ndarray, b: Any) -> np.ndarray:
         b, none = np.broadcast_to(b, self.n_classes), np.zeros(self.shape[0])
@@ -420,6 +465,18 @@ def _row_terms(loss, y, share, p, z, start, stop):
             term = loss.vector_excess(p[i], z[i], y[i])
             excess += share[i] * term if not term < 0.0 else 0.0
     return value, excess, mass, energy, cross
+
+
+@rowwise(sums=2)
+def _outward_terms(loss, y, share, p, z, doubt, start, stop):
+    """How far the losses may be off, and their part of the gap, where scores are off by doubt"""
+    off, excess = 0.0, 0.0
+    for i in range(start, stop):
+        if share[i] > 0.0:
+            lost, worst = loss.within(p[i], z[i], y[i], doubt[i])
+            off += share[i] * lost
+            excess += share[i] * worst
+    return off, excess
 
 
 @rowwise(sums=0)

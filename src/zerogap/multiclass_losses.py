@@ -36,6 +36,13 @@ class MulticlassLoss(Loss):
         """phi(z) + phi*(-a) + a.z >= 0, as a sum of terms that are not negative"""
         raise NotImplementedError
 
+    def within(self, p, z, y, doubt):
+        """How far phi(z) may be off, and an upper bound of the excess, if scores are off by doubt
+
+        That is by so much each, and a loss rises by twice as much at most, as its excess does.
+        """
+        return 2.0 * doubt, self.vector_excess(p, z, y) + 2.0 * doubt
+
     def block_step(self, p, z, y, q, new):
         """The mixture that maximises  -phi*(-(e_y - new)) + z.new - q |new - p|^2 / 2
 
@@ -79,6 +86,23 @@ class MulticlassHinge(MulticlassLoss):
         for k in range(len(z)):
             total += p[k] * (best - z[k] - (k != y))
         return total
+
+    def within(self, p, z, y, doubt):
+        # a class that leads by more than all doubt leads: rows beyond their margins have no loss
+        first, second = y, -inf
+        for k in range(len(z)):
+            if z[k] + (k != y) > z[first] + (first != y):
+                first = k
+        for k in range(len(z)):
+            if k != first:
+                second = max(second, z[k] + (k != y))
+        top, worst, off = z[first] + (first != y), 0.0, 0.0
+        for k in range(len(z)):
+            other = second if k == first else top
+            ahead = max(0.0, other - (z[k] + (k != y)) + 2.0 * doubt)
+            worst += p[k] * ahead
+            off = ahead if k == y else off
+        return min(off, 2.0 * doubt), worst
 
     def block_step(self, p, z, y, q, new):
         best = y

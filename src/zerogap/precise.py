@@ -37,13 +37,19 @@ def precise_sum(x: np.ndarray, y: np.ndarray) -> float:
     return float(_dot(x, y))
 
 
-def precise_imbalance(y: np.ndarray, share: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """Return by how much the votes of each class, and those for it, differ, or a little more."""
+def precise_imbalance(
+    y: np.ndarray, share: np.ndarray, alpha: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how much the votes of each class and those for it differ, and how far that is off.
+
+    That is sum_i s_i a_ik for each class k, if each row's own dual variable is minus the sum of
+    its others.
+    """
     flow = np.zeros((2, alpha.shape[1], alpha.shape[1]))
     _add_votes(y, share, alpha, *flow)
     ways = [(*flow[:, k].ravel(), *-flow[:, :, k].ravel()) for k in range(alpha.shape[1])]
-    through = flow[0].sum(axis=1) + flow[0].sum(axis=0)
-    return np.abs([math.fsum(way) for way in ways]) + 1e-28 * len(y) * through
+    through = np.abs(flow[0]).sum(axis=1) + np.abs(flow[0]).sum(axis=0)
+    return np.array([math.fsum(way) for way in ways]), 1e-28 * len(y) * through
 
 
 def precise_rest(alpha: np.ndarray) -> np.ndarray:

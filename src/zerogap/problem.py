@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -26,6 +27,7 @@ from zerogap.losses import Loss, as_loss
 from zerogap.memory import free_memory
 from zerogap.penalties import L2, ElasticNet, as_penalty
 from zerogap.proving import Proof, Proving
+from zerogap.refining import refinement
 from zerogap.row_sums import (
     clip_duals,
     set_slopes,
@@ -431,6 +433,23 @@ class Problem(Proving, OnProcessor, Struct):
             )  # far from the optimum nothing may be better
         proofs = [self.prove(w, b, z, point, tolerated) for point in points]
         return min(proofs, key=lambda proof: proof.gap)
+
+    def refined(
+        self, w: np.ndarray, b: Any, alpha: np.ndarray, accuracy: float, tolerated: float
+    ) -> Iterator[tuple[np.ndarray, Proof, np.ndarray | None]]:
+        """Yield weights, what is proved of them, and what to add to alpha for it.
+
+        The dual point has twice the digits of alpha.  The weights are w, and those that belong to
+        the dual point, which differ where few dual variables are between their bounds.
+        """
+        alpha = self.feasible(alpha)
+        rest = refinement(self, w, alpha)
+        u = self.precise_dual_sum_of(alpha)
+        u = u if rest is None else u + self.precise_dual_sum_of(rest)
+        for v in (w, self.to_weights(u)):
+            z = self.scores(v)
+            c = self.best_intercept(z, b, accuracy) if self.fit_intercept else 0.0 * b
+            yield v, self.prove(v, c, z, alpha, tolerated, rest), rest
 
     def take(self, order: np.ndarray) -> Problem:
         """Return the same problem with its rows in another order, as a copy."""

@@ -23,7 +23,8 @@ from zerogap.gap import (
 from zerogap.losses import Loss
 from zerogap.penalties import L2, ElasticNet
 from zerogap.precise import precise_dual_sum, precise_scores, precise_sum
-from zerogap.row_sums import sum_outward_terms, sum_penalty_terms
+from zerogap.refining import Moves
+from zerogap.row_sums import set_domain, sum_outward_terms, sum_penalty_terms
 
 
 class Proof(NamedTuple):
@@ -78,12 +79,19 @@ class Proving:
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def prove(
-        self, w: np.ndarray, b: Any, z: np.ndarray, alpha: np.ndarray, tolerated: float = 0.0
+        self,
+        w: np.ndarray,
+        b: Any,
+        z: np.ndarray,
+        alpha: np.ndarray,
+        tolerated: float = 0.0,
+        rest: np.ndarray | None = None,
     ) -> Proof:
         """Return what (w, b), with the scores z of w, and a feasible alpha prove.
 
         Where rounding might be more than the tolerated share of P, and more than some of the gap,
-        better bounds of it are tried, and then more precise arithmetic.
+        better bounds of it are tried, and then more precise arithmetic.  A `rest` that is to be
+        added to alpha, see `zerogap.refining`, is tried too.
         """
         u, terms = self.dual_sum(alpha), self.row_terms(z, b, alpha)
         sizes = Sizes(self.shape[0], self.rows.width, self._length)
@@ -96,10 +104,11 @@ class Proving:
         if found.is_coarse(tolerated):
             sizes = sizes._replace(columns=self._column_sizes)
             found, errors = conclude(self, sizes, terms, w, b, penalty, u, conjugates)
+        given = (w, b, alpha, terms, sizes, errors)
         if found.is_coarse(tolerated) and not self.on_device:
-            found = min(
-                found, self._precisely(w, b, alpha, terms, sizes, errors), key=lambda e: e.gap
-            )
+            found = min(found, self._precisely(*given), key=lambda e: e.gap)
+        if rest is not None:
+            found = min(found, self._precisely(*given, rest), key=lambda e: e.gap)
         return Proof.of(found, b, alpha, z)
 
     def _precisely(
@@ -110,9 +119,15 @@ class Proving:
         terms: Terms,
         sizes: Sizes,
         rough: Errors,
+        rest: np.ndarray | None = None,
     ) -> Evaluation:
-        """Return P and the gap from scores and a dual sum in twice the precision."""
+        """Return P and the gap from scores and a dual sum in twice the precision.
+
+        The dual point is alpha, or alpha + rest.
+        """
         z, u = self._precise_scores(w, b), self.precise_dual_sum_of(alpha)
+        if rest is not None:
+            u = u + self.precise_dual_sum_of(rest)
         score = math.sqrt(float((self.share @ (z * z)).sum()))
         once = sizes._replace(rows=1, width=1, columns=self._rounded_columns)
         rounded = once.errors(Terms(0.0, 0.0, energy=terms.energy), w, 0.0, self.lam)
@@ -120,7 +135,7 @@ class Proving:
         errors = precise_errors(rough, sizes, rounded, score, length)
         if not len(self.weight) and self.share.min() < self.share.max():
             errors = errors._replace(dual_sum=errors.dual_sum + 4.0 * UNIT * rough.lengths)
-        terms, errors = self._outward(w, b, z, alpha, errors)
+        terms, errors = self._outward(w, b, z, alpha, errors, rest)
         cost, slack = self.over_features(sum_penalty_terms, self.penalty, w.ravel(), u.ravel())
         return evaluate(self, terms, cost, slack, length, sizes.rows, errors, b)
 
@@ -133,6 +148,33 @@ class Proving:
         """Return u(alpha), rounded as if it had no large terms that cancel."""
         return precise_dual_sum(self.rows, *self._exact_weights, alpha)
 
+    def lack(self, w: np.ndarray, alpha: np.ndarray, rest: np.ndarray) -> np.ndarray:
+        """Return by how much lam S u(alpha + rest) differs from what w needs, and from zero sums.
+
+        One vector: features, and then the intercept if it is free; for many classes one of these
+        after another.
+        """
+        weight, scale = self._exact_weights
+        u = self.precise_dual_sum_of(alpha) + self.precise_dual_sum_of(rest)
+        off = scale * (u - self.penalty_slope(w, u))
+        if self.fit_intercept:
+            off = np.append(off, precise_sum(weight, alpha) + precise_sum(weight, rest))
+        return off
+
+    def penalty_slope(self, w: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Return the slopes of g at w that are the nearest ones to u."""
+        r = getattr(self.penalty, "l1_ratio", 0.0)
+        return (1.0 - r) * w + np.where(w == 0.0, np.clip(u, -r, r), r * np.sign(w))
+
+    def moves(self, alpha: np.ndarray) -> Moves:
+        """Return how far dual variables may move."""
+        low, high = np.empty_like(alpha), np.empty_like(alpha)
+        self.over_rows(set_domain, self.loss, self.y, low, high)
+        room = np.minimum(np.minimum(alpha - low, high - alpha), np.maximum(np.abs(alpha), 1.0))
+        room[self.share == 0.0] = 0.0
+        row = np.flatnonzero(room > 0.0)
+        return Moves(row, row, row, room[row])
+
     @functools.cached_property
     def _exact_weights(self) -> tuple[np.ndarray, float]:
         """Weights of the dual sum's terms, and what it is to be divided by."""
@@ -141,37 +183,62 @@ class Proving:
         return self.weight, self.lam * math.fsum(self.weight)
 
     def _outward(
-        self, w: np.ndarray, b: Any, z: np.ndarray, alpha: np.ndarray, errors: Errors
+        self,
+        w: np.ndarray,
+        b: Any,
+        z: np.ndarray,
+        alpha: np.ndarray,
+        errors: Errors,
+        rest: np.ndarray | None = None,
     ) -> tuple[Terms, Errors]:
         """Return the rows' terms at the worse ends of precise scores, and no error of scores."""
-        y, twice = self.y, gamma(self.rows.width + 6) ** 2
-        rounded = w[self._rounded_columns > 0.0]
-        per_length = twice * math.sqrt(float(w @ w)) + 2.0 * UNIT * math.sqrt(rounded @ rounded)
-        doubt = 2.0 * UNIT * np.abs(z) + per_length * np.sqrt(self.sqnorms) + twice * abs(b)
+        y, doubt = self.y, self._doubt(np.abs(z), w, b)
         if self.loss.task == "regression":
-            doubt += twice * np.abs(y)
             y = np.zeros_like(y)  # scores are seen from there
-        *sums, off = self.over_rows(sum_outward_terms, self.loss, y, self.share, alpha, z, doubt)
+        whole, rounded_off = (alpha, 0.0) if rest is None else (alpha + rest, 2.0 * UNIT)
+        given = (self.loss, y, self.share, whole, z, doubt, rounded_off)
+        *sums, off = self.over_rows(sum_outward_terms, *given)
         errors = errors._replace(scores=0.0, value=off)
         if self.fit_intercept:
-            errors = self._balanced_by_one_row(y, z, alpha, errors)
+            errors = self._balanced_by_one_row(y, z, alpha, errors, rest)
         return Terms(*sums), errors
 
+    def _doubt(self, sizes: np.ndarray, w: np.ndarray, b: Any) -> np.ndarray:
+        """Return how far each row's precise scores, of these sizes, may be off."""
+        twice = gamma(self.rows.width + 6) ** 2
+        squares = np.square(w)
+        length = math.sqrt(float(squares.sum(axis=-1).max()))
+        rounded = squares[..., self._rounded_columns > 0.0]
+        per_length = twice * length + 2.0 * UNIT * math.sqrt(float(rounded.sum(axis=-1).max()))
+        doubt = 2.0 * UNIT * sizes + per_length * np.sqrt(self.sqnorms)
+        doubt += twice * float(np.abs(b).max())
+        return doubt + twice * np.abs(self.y) if self.loss.task == "regression" else doubt
+
     def _balanced_by_one_row(
-        self, y: np.ndarray, z: np.ndarray, alpha: np.ndarray, errors: Errors
+        self,
+        y: np.ndarray,
+        z: np.ndarray,
+        alpha: np.ndarray,
+        errors: Errors,
+        rest: np.ndarray | None = None,
     ) -> Errors:
         """Return errors of the point in which one row, as short as can be, makes a sum to zero."""
         weight, scale = self._exact_weights
-        excess = precise_sum(weight, alpha) * self.lam / scale
-        over = abs(excess) * (1.0 + gamma(self.shape[0] + 8))
-        able = self.share * alpha * np.sign(excess) >= 2.0 * over
-        if not over:
-            return errors._replace(balanced=True)
-        if not able.any():
-            return errors
-        k = int(np.argmin(np.where(able, self.sqnorms, np.inf)))
-        cost = over / abs(alpha[k]) * self.loss.value(z[k], y[k])
-        moved = over * math.sqrt(self.sqnorms[k]) / self.lam
+        excess, size = precise_sum(weight, alpha), float(weight @ np.abs(alpha))
+        if rest is not None:
+            excess += precise_sum(weight, rest)
+        doubt = 2.0 * UNIT * abs(excess) + gamma(self.shape[0] + 8) ** 2 * size
+        cost = moved = 0.0
+        for sign in (-1.0, 1.0):  # both, where it is not known which one is too much
+            over = (sign * excess + doubt) * self.lam / scale
+            if not over > 0.0:
+                continue
+            able = sign * self.share * alpha >= 2.0 * over
+            if not able.any():
+                return errors
+            k = int(np.argmin(np.where(able, self.sqnorms, np.inf)))
+            cost = max(cost, over / abs(alpha[k]) * self.loss.value(z[k], y[k]))
+            moved = max(moved, over * math.sqrt(self.sqnorms[k]) / self.lam)
         return errors._replace(
             excess=2.0 * cost, dual_sum=errors.dual_sum + 2.0 * moved, balanced=True
         )

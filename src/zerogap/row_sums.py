@@ -49,10 +49,11 @@ def sum_terms(loss, y, share, alpha, z, b, start, stop):
 
 
 @rowwise(sums=8)
-def sum_outward_terms(loss, y, share, alpha, z, doubt, start, stop):
-    """The sums of `sum_terms`, of which the gap's are taken at the worse end of z +- doubt
+def sum_outward_terms(loss, y, share, alpha, z, doubt, rounded, start, stop):
+    """The sums of `sum_terms`, of which the gap's are taken at the worst of z +- doubt
 
-    The last sum is how far the losses are off.
+    and of alpha (1 +- rounded): they are convex in both.  The last sum is how far the losses are
+    off.
     """
     value, excess, balance, mass, energy, cross = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     off = 0.0
@@ -64,6 +65,11 @@ def sum_outward_terms(loss, y, share, alpha, z, doubt, start, stop):
             left, right = loss.value(low, y[i]), loss.value(high, y[i])
             off += share[i] * max(abs(left - here), abs(right - here))
             term = max(loss.excess(alpha[i], low, y[i]), loss.excess(alpha[i], high, y[i]))
+            if rounded > 0.0:
+                least, most = loss.domain(y[i])
+                for sign in (-1.0, 1.0):
+                    end = min(most, max(least, alpha[i] * (1.0 + sign * rounded)))
+                    term = max(term, loss.excess(end, low, y[i]), loss.excess(end, high, y[i]))
             excess += share[i] * term if not term < 0.0 else 0.0
             balance += a
             mass += abs(a)
@@ -86,6 +92,13 @@ def sum_slopes(loss, y, share, z, b, start, stop):
     for i in range(start, stop):
         total += share[i] * loss.derivative(z[i] + b, y[i])
     return total
+
+
+@rowwise(sums=0)
+def set_domain(loss, y, low, high, start, stop):
+    """Fill in the ends of the dual variables' domains"""
+    for i in range(start, stop):
+        low[i], high[i] = loss.domain(y[i])
 
 
 @rowwise(sums=0)

@@ -45,6 +45,7 @@ class AutoState(State):
     final: bool = False  # whether no further change is wanted
     stalled: bool = False  # whether there is no other method to change to
     switch: bool = False  # whether the next method begins with the next update
+    stuck: bool = False  # whether the present method makes no more progress
     before: str = ""  # what has worked so far
     since: float = 0.0  # epochs before the present method began
     epoch: float = 0.0  # of an earlier certificate, with which to compare
@@ -129,7 +130,8 @@ class Auto(Solver):
 
     def observe(self, problem: Problem, state: AutoState, record: Record, tol: float) -> None:
         """Change the method if another one promises to be cheaper."""
-        if not state.stage:  # second-order methods go as far as they can: rounding costs some of it
+        # Newton's method goes as far as it can: rounding costs some of it
+        if not state.stage or isinstance(self._method(state), InteriorPoint):
             self._method(state).observe(self._inner(problem, state), state.part, record, tol)
         state.tol, primal = tol, abs(record.certificate.primal)
         self._reconsider(problem, state, record.epoch, record.gap, primal)
@@ -163,8 +165,8 @@ class Auto(Solver):
 
     def relative_gap(self, problem: Problem, state: AutoState) -> float | None:
         inner = self._inner(problem, state)
-        if state.stalled:
-            return None  # a certificate ends the run
+        if state.stuck:
+            return None  # a certificate may end the run
         if state.switch:
             return math.inf  # the other method, which begins now, may know its own
         if inner is problem or state.stage:
@@ -186,6 +188,9 @@ class Auto(Solver):
 
     def is_stalled(self, state: AutoState) -> bool:
         return state.stalled
+
+    def is_stuck(self, state: AutoState) -> bool:
+        return state.stuck
 
     def story(self, problem: Problem, state: AutoState) -> str:
         where = ""
@@ -224,6 +229,7 @@ class Auto(Solver):
         elif estimate is not None:
             state.idle += 1
         stuck = state.idle > IDLE_STEPS or getattr(state.part, "stalled", False)
+        state.stuck = stuck
         if stuck and not state.final:
             last = state.stage == len(state.methods) - 1
             state.rotate = last and state.problem is None and can_rotate(inner)
@@ -253,6 +259,7 @@ class Auto(Solver):
             state.stage, state.rotate, state.turned = 1, False, True
             answer, inner = None, state.problem
             state.methods = _methods(inner)
+        state.stuck = False
         state.switch, state.since, state.epoch, state.gap = False, epoch, epoch, math.inf
         state.best_estimate, state.best_value, state.idle = math.inf, math.inf, 0
         if answer is not None and not bool(np.isfinite(answer[0]).all()):

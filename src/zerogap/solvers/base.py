@@ -358,21 +358,43 @@ class _Run:
         """Certify the present answer; record it, unless a resumed run must repeat its history."""
         if point is None or resumed:
             point = self.solver.answer(self.problem, self.state)
-        w, b, alpha = point
-        if proof is None:
-            given = (self.accuracy, self.solver.dual, self.tolerated)
-            proof = self.problem.examine(w, b, alpha, *given)
-        host = self.problem.host
-        w, proof = (
-            host(w),
-            proof._replace(b=host(proof.b), alpha=host(proof.alpha), z=host(proof.z)),
-        )
+        w, proof = self._certified(*point, proof)
         best_wanted = self.solver.output == "best"
         if self.problem.fit_intercept or best_wanted:
             proof = self._with_best_dual(proof)
         if best_wanted:
             w, proof = self._with_best_model(w, proof)
-        w, b, proof = self._delivered(w, proof)
+        self._append(*self._delivered(w, proof), resumed)
+
+    @_without_warnings
+    def refine_record(self) -> None:
+        """Certify the present answer and the best one so far with all the digits that it takes."""
+        best, answer = self.best_so_far, self.solver.answer(self.problem, self.state)
+        points = [answer]
+        if self.solver.output == "best" and len(best.alpha):
+            points += [(best.w, best.b, best.alpha), (best.w, best.b, answer[2])]
+        found = []
+        for point in points:
+            for w, proof, rest in self.problem.refined(*point, self.accuracy, self.tolerated):
+                found.append(self._delivered(w, proof, rest))
+        best_found = min(found, key=lambda delivered: delivered[2].gap)
+        if best_found[2].gap < self.last.gap:
+            self.history.rows.pop()  # of the same moment
+            self._append(*best_found, False)
+
+    def _certified(
+        self, w: Any, b: Any, alpha: Any, proof: Proof | None = None
+    ) -> tuple[np.ndarray, Proof]:
+        """Return weights and what is proved of them, in the memory of the processor."""
+        if proof is None:
+            given = (self.accuracy, self.solver.dual, self.tolerated)
+            proof = self.problem.examine(w, b, alpha, *given)
+        host = self.problem.host
+        proof = proof._replace(b=host(proof.b), alpha=host(proof.alpha), z=host(proof.z))
+        return host(w), proof
+
+    def _append(self, w: np.ndarray, b: Any, proof: Proof, resumed: bool) -> None:
+        """Make a record of a model and what is proved of it."""
         alpha, primal, gap = proof.alpha, proof.primal, proof.gap
         certificate = dataclasses.replace(
             proof.certificate,
@@ -402,7 +424,9 @@ class _Run:
         """Share of P that rounding may take without harm to the certificate that is asked for."""
         return ENOUGH * self.tol
 
-    def _delivered(self, w: np.ndarray, proof: Proof) -> tuple[np.ndarray, Any, Proof]:
+    def _delivered(
+        self, w: np.ndarray, proof: Proof, rest: np.ndarray | None = None
+    ) -> tuple[np.ndarray, Any, Proof]:
         """Return the model on the data as given, whose b is rounded, and what is proved of it."""
         b, problem = self.centred.outward(w, proof.b), self.problem
         if not self.centred:
@@ -411,11 +435,11 @@ class _Run:
         worse = moved.gap - proof.gap > max(ENOUGH * proof.gap, self.tolerated * proof.primal)
         if not worse and not is_blurred(moved.blur - proof.blur, proof.gap, proof.primal):
             return w, b, moved
-        w, b = self.centred.nudged(w, proof.b)
+        w, b = self.centred.nudged(w, proof.b, problem._column_sizes)
         inner, off = self.centred.precisely_inward(w, b)
         placed_w, placed_b, alpha = map(problem.place, (w, inner, proof.alpha))
         z = problem.scores(placed_w)
-        again = problem.prove(placed_w, placed_b, z, alpha, self.tolerated)
+        again = problem.prove(placed_w, placed_b, z, alpha, self.tolerated, rest)
         again = again._replace(b=inner, alpha=proof.alpha, z=problem.host(z))
         return w, b, displaced(problem, again, off)
 
@@ -444,6 +468,22 @@ class _Run:
 
     def verdict(self, limits: _Limits, callback: Callback | None, progress: Progress | None) -> str:
         """Return why to stop now, or nothing."""
+        reason = self._verdict(limits, callback, progress)
+        worth_it = reason == "rounding" or self.solver.is_stuck(self.state)
+        if worth_it and reason != "converged" and self.can_refine:
+            self.refine_record()
+            if self._verdict(limits, None, None) == "converged":
+                return "converged"
+        return reason
+
+    @property
+    def can_refine(self) -> bool:
+        """Whether a dual point with more digits than one number has may be tried."""
+        return not isinstance(self.problem, StreamedProblem) and not self.problem.on_device
+
+    def _verdict(
+        self, limits: _Limits, callback: Callback | None, progress: Progress | None
+    ) -> str:
         record = self.last
         if progress is not None:
             progress.show(record)

@@ -94,7 +94,7 @@ class Hessian:
         self,
         problem: Problem,
         h: np.ndarray,
-        damping: float = 1e-9,
+        damping: float = 1e-14,
         ridge: float | np.ndarray | None = None,
     ) -> None:
         self.problem, self.intercept = problem, problem.fit_intercept

@@ -32,9 +32,9 @@ from typing import Any
 
 import numpy as np
 
-from zerogap._jit import rowwise
 from zerogap.history import Record
 from zerogap.multiclass_losses import MulticlassHinge
+from zerogap.row_sums import set_domain
 from zerogap.solvers.hessian import DIRECT, check_memory
 from zerogap.solvers.interior_parts import Lines, Votes, count_segments
 from zerogap.solvers.interior_system import System, scores
@@ -68,7 +68,9 @@ class InteriorPointState(State):
     centrings: int = 0  # Newton steps to the central path that may come
     goal: float = math.inf  # mu of the last ones
     tol: float = 0.0  # relative gap that is asked for
-    idle: int = 0  # steps in which mu has not fallen
+    idle: int = 0  # steps in which neither mu nor the least gap has fallen
+    least_gap: float = math.inf
+    gained: float = math.inf  # the least gap when one of them last fell
     best: float = math.inf  # gap of the best point: close to rounding later ones are worse
     best_w: np.ndarray = field(default_factory=lambda: _EMPTY)
     best_alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
@@ -161,8 +163,10 @@ class InteriorPoint(Solver):
             near = system.recentre(state.goal) <= NEAR
             state.centrings = 0 if near else state.centrings - 1
             return
-        state.idle = 0 if mu < 0.9 * state.mu else state.idle + 1
-        state.mu = mu if mu < 0.9 * state.mu else state.mu
+        gained = mu < 0.9 * state.mu or state.least_gap < 0.9 * state.gained
+        state.idle = 0 if gained else state.idle + 1
+        if gained:
+            state.mu, state.gained = min(mu, state.mu), state.least_gap
         if state.idle > STEPS_WITHOUT_GAIN or not 0.0 < mu < math.inf:
             state.stalled = True
             return
@@ -188,7 +192,11 @@ class InteriorPoint(Solver):
         state.w += step * dw
         for part in parts:
             part.move(step)
-        if (gap := system.gap()) <= state.best:
+        gap = system.gap()
+        state.least_gap = min(gap, state.least_gap)
+        # gaps above P are those of rounded dual variables: they tell nothing until mu is small
+        small = max(state.tol, _EXACT) * system.objective()
+        if gap <= state.best and (gap <= system.objective() or mu * system.products <= small):
             state.best, state.best_w = gap, state.w.copy()
             state.best_alpha = state.rows.alpha.copy()
 
@@ -220,7 +228,7 @@ def _at_ends(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray, tol: float)
     settled = np.where(np.abs(alpha) <= ALMOST, 0.0, alpha)
     if settled.ndim == 1:
         low, high = (problem.xp.empty(len(alpha)) for _ in range(2))
-        problem.over_rows(_fill_domain, problem.loss, problem.y, low, high)
+        problem.over_rows(set_domain, problem.loss, problem.y, low, high)
         near = ALMOST * (high - low)
         settled = np.where(high - settled <= near, high, settled)
         settled = np.where(settled - low <= near, low, settled)
@@ -234,9 +242,3 @@ def _at_ends(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray, tol: float)
 
     (primal, before), (_, after) = gap(alpha), gap(settled)
     return settled if after <= max(before, 0.5 * tol * primal) else alpha
-
-
-@rowwise(sums=0)
-def _fill_domain(loss, y, low, high, start, stop):
-    for i in range(start, stop):
-        low[i], high[i] = loss.domain(y[i])

@@ -30,6 +30,24 @@ def straight_way(direction: np.ndarray, gradient: np.ndarray, d: int) -> Way:
     return Way(direction[:d], direction[d:], float(gradient @ direction))
 
 
+SHORT_STEP, LONG_STEP = 1e-4, 0.1  # of a Newton step, that ask for more and for less damping
+LEAST_DAMPING = 1e-4
+
+
+def adapted_damping(damping: float, step: float) -> float:
+    """Return the damping for the next direction, from the length of the last step.
+
+    Where many rows have no curvature, as with residuals beyond the bend of Huber's loss, Newton's
+    direction is as long as the penalty allows.  Damping adds a part of the largest curvature that
+    a loss can have to every row, which limits what scores move, whatever the units.
+    """
+    if step < SHORT_STEP:
+        return min(max(LEAST_DAMPING, 100.0 * damping), 1.0)
+    if step < LONG_STEP:
+        return damping
+    return 0.1 * damping if damping > LEAST_DAMPING else 0.0
+
+
 def search(
     look: Callable[[float], tuple[float, float]],
     start: float,

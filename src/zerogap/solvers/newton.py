@@ -20,7 +20,7 @@ from zerogap.problem import Problem
 from zerogap.solvers import soft_l1
 from zerogap.solvers.coordinates import descent_way
 from zerogap.solvers.hessian import Hessian, check_memory, is_parabola
-from zerogap.solvers.line_search import Way, search, straight_way
+from zerogap.solvers.line_search import Way, adapted_damping, search, straight_way
 from zerogap.solvers.polish import is_worth_polishing, polished
 from zerogap.solvers.protocol import Answer, Solver, State
 
@@ -156,6 +156,7 @@ class NewtonState(State):
     mu: np.ndarray = field(default_factory=lambda: _EMPTY)  # how far the L1 penalty is rounded
     first_mu: np.ndarray = field(default_factory=lambda: _EMPTY)
     polished: np.ndarray = field(default_factory=lambda: _EMPTY)  # a better dual point, if any
+    damping: float = 0.0  # part of the largest curvature that is added to each row's own
     unpolished: float = math.inf  # the residual of the step before, as it was
     part: Problem | None = field(default=None, metadata={"saved": False})  # the near rows
 
@@ -358,6 +359,8 @@ class Newton(Solver):
             return value, slope
 
         t, state.value = search(look, state.value, way.slope, way.longest)
+        if not state.gamma:
+            state.damping = adapted_damping(state.damping, t if way.slope < 0.0 else 0.0)
         state.far_value += t * far_line
         state.w = way.at(state.w, t)
         if way.kink and t != 1.0:  # signs may change on the way, where the penalty bends
@@ -427,7 +430,10 @@ class Newton(Solver):
             ridge = problem.strength + l1 * soft_l1.curvature(state.w, state.mu)
         elif problem.l1_ratio:
             return descent_way(problem, part, state.near_h, state.w, gradient)
-        hessian = Hessian(part, state.near_h, ridge=ridge)
+        h = state.near_h
+        if state.damping:
+            h = h + state.damping * problem.loss.smoothness * part.share
+        hessian = Hessian(part, h, ridge=ridge)
         direction, products, state.factor = hessian.solve(-gradient, state.rng, state.factor)
         return straight_way(direction, gradient, d), products
 

@@ -108,6 +108,10 @@ class Solver(Parameters):
         """Tell whether further updates would be in vain."""
         return False
 
+    def is_stuck(self, state: Any) -> bool:
+        """Tell whether a certificate with all the digits that it takes is worth its time now."""
+        return self.is_stalled(state)
+
     def epochs_apart(self, problem: Problem) -> int:
         """Return the number of epochs that take as long as a certificate, roughly."""
         return 1
