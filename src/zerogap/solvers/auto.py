@@ -16,7 +16,7 @@ from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.face import has_faces
 from zerogap.solvers.hessian import DIRECT, moments_cost, needed_memory, worth_sampling
-from zerogap.solvers.interior_parts import count_segments
+from zerogap.solvers.interior_parts import is_straight, shape_of
 from zerogap.solvers.interior_point import InteriorPoint
 from zerogap.solvers.multiclass_newton import MOST_DIRECT, MulticlassNewton
 from zerogap.solvers.newton import Newton
@@ -306,12 +306,13 @@ def _second_methods(problem: Problem) -> list[Solver]:
         return [InteriorPoint(), *newton] if straight else newton
     if type(problem.loss).stiffness is Loss.stiffness:
         return []
-    straight = count_segments(problem.loss) > 0 and d <= DIRECT
+    straight = is_straight(problem.loss) and d <= DIRECT
+    bent = shape_of(problem.loss).bend > 0.0 and d <= DIRECT
     if not straight and d > DIRECT and n < 4 * d and not math.isfinite(problem.loss.smoothness):
         return [] if l2 else [Newton()]  # measured: SDCA is faster on text, whatever lam
     if straight and (n * d * d <= SMALL_TABLE or not l2):
         return [InteriorPoint(), Newton()]
-    return [Newton(), InteriorPoint()] if straight else [Newton()]
+    return [Newton(), InteriorPoint()] if straight or bent else [Newton()]
 
 
 def _is_hopeless(problem: Problem) -> bool:

@@ -16,7 +16,8 @@ from zerogap.solvers.auto import Auto
 from zerogap.solvers.device_sdca import DeviceSDCA
 from zerogap.solvers.gd import GD
 from zerogap.solvers.hessian import DIRECT
-from zerogap.solvers.interior_point import InteriorPoint, count_segments
+from zerogap.solvers.interior_parts import is_straight
+from zerogap.solvers.interior_point import InteriorPoint
 from zerogap.solvers.multiclass_newton import MulticlassNewton
 from zerogap.solvers.newton import Newton
 from zerogap.solvers.pegasos import Pegasos
@@ -95,7 +96,7 @@ class DeviceAuto(Solver):
         if type(problem.loss).stiffness is Loss.stiffness:
             return DeviceSDCA(self.deterministic), "nothing is known of the loss' curvature"
         if d <= min(n, DIRECT):
-            straight = count_segments(problem.loss) > 0 and isinstance(problem.penalty, L2)
+            straight = is_straight(problem.loss) and isinstance(problem.penalty, L2)
             return InteriorPoint() if straight else Newton(), "there are few features"
         if problem.rows.stored >= _LARGE:
             return Newton(), "the data are large"

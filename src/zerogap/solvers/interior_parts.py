@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,47 +26,56 @@ from zerogap.losses import Loss
 
 _SCRATCH: Any = {"saved": False}
 _EMPTY = np.empty(0)
+BRACKETINGS = 100  # Newton steps or halvings of a bracket, which end at rounding
 
 
 @rowwise(sums=0)
-def _fill_segments(loss, y, low, length, slope, start, stop):
-    """Set where the dual variables begin, and the lengths and slopes of their segments."""
+def _fill_segments(loss, y, share, bend, low, length, slope, start, stop):
+    """Set where the dual variables begin, and the lengths and first slopes of their segments.
+
+    An endless segment ends where no optimum is: D >= 0 there, so s a^2 bend / 2 < 2 a + 1 / bend.
+    """
     last = length.shape[1] - 1
     for i in range(start, stop):
-        low[i], high = loss.domain(y[i])
-        begin = low[i]
+        begin, high = loss.domain(y[i])
+        most = 4.0 * (1.0 + 1.0 / math.sqrt(max(share[i], 1e-12))) / max(bend, 1e-12)
+        begin, high = max(begin, -most), min(high, most)
+        low[i] = begin
         for k in range(last + 1):
             end = high if k == last else 0.0
             length[i, k] = end - begin
-            slope[i, k] = (loss.conjugate(end, y[i]) - loss.conjugate(begin, y[i])) / (end - begin)
+            chord = (loss.conjugate(end, y[i]) - loss.conjugate(begin, y[i])) / (end - begin)
+            slope[i, k] = chord - 0.5 * bend * (end - begin)
             begin = end
 
 
 @rowwise(sums=1)
-def _weigh_lines(share, t, s, r, v, theta, h, start, stop):
-    """Set how dual variables answer to scores, theta = 1 / (r / t + v / s), and the Hessian's h.
+def _weigh_lines(share, t, s, r, v, bend, theta, h, start, stop):
+    """Set how dual variables answer to scores, 1 / (r / t + v / s + bend), and the Hessian's h.
 
     Returns the weighted sum of t r and s v.
     """
     total = 0.0
     for i in range(start, stop):
-        bend, product = 0.0, 0.0
+        answer, product = 0.0, 0.0
         for k in range(t.shape[1]):
-            theta[i, k] = 1.0 / (r[i, k] / t[i, k] + v[i, k] / s[i, k])
-            bend += theta[i, k]
+            theta[i, k] = 1.0 / (r[i, k] / t[i, k] + v[i, k] / s[i, k] + bend)
+            answer += theta[i, k]
             product += t[i, k] * r[i, k] + s[i, k] * v[i, k]
-        h[i] = share[i] * bend
+        h[i] = share[i] * answer
         total += share[i] * product
     return total
 
 
 @rowwise(sums=0)
-def _aim_lines(z, slope, a, t, s, r, v, dt, dr, dv, goal, theta, up, down, off, ahead, start, stop):
+def _aim_lines(
+    z, slope, bend, a, t, s, r, v, dt, dr, dv, goal, theta, up, down, off, ahead, start, stop
+):
     """Set the dual variables that lead to t r = s v = goal if the scores stay.
 
     And `up` and `down`, by which r and v would change if t and s stayed.  Products of an earlier
-    direction's parts bend the way.  What rounding has left of r - v = z + c, `off`, is made up for
-    by as much as moves t and s a little.
+    direction's parts bend the way.  What rounding has left of r - v = z + c + q t, `off`, is made
+    up for by as much as moves t and s a little.
     """
     for i in range(start, stop):
         change = 0.0
@@ -74,7 +83,7 @@ def _aim_lines(z, slope, a, t, s, r, v, dt, dr, dv, goal, theta, up, down, off, 
             up[i, k] = (goal - dt[i, k] * dr[i, k]) / t[i, k] - r[i, k]
             down[i, k] = (goal + dt[i, k] * dv[i, k]) / s[i, k] - v[i, k]
             most = 0.1 * min(t[i, k], s[i, k]) / theta[i, k]
-            off[i, k] = (z[i] + slope[i, k]) - (r[i, k] - v[i, k])
+            off[i, k] = (z[i] + slope[i, k] + bend * t[i, k]) - (r[i, k] - v[i, k])
             off[i, k] = min(most, max(-most, off[i, k]))
             change += theta[i, k] * (up[i, k] - down[i, k] - off[i, k])
         ahead[i] = a[i] + change
@@ -144,6 +153,7 @@ class Lines:
 
     share: np.ndarray = field(metadata=_SCRATCH)
     slope: np.ndarray = field(metadata=_SCRATCH)
+    bend: float = field(metadata=_SCRATCH)  # q: how the slope of the conjugate rises
     low: np.ndarray = field(metadata=_SCRATCH)
     length: np.ndarray = field(metadata=_SCRATCH)
     over: Callable[..., Any] = field(metadata=_SCRATCH)  # runs a kernel over the units
@@ -157,10 +167,11 @@ class Lines:
     def of_rows(cls, problem: Any, z: np.ndarray) -> Lines:
         """Return the rows of a problem with scores z."""
         xp, n = problem.xp, problem.shape[0]
-        low = xp.empty(n)
-        length, slope = xp.empty((2, n, count_segments(problem.loss)))
-        problem.over_rows(_fill_segments, problem.loss, problem.y, low, length, slope)
-        lines = cls(problem.share, slope, low, length, problem.over_rows)
+        shape, low = shape_of(problem.loss), xp.empty(n)
+        length, slope = xp.empty((2, n, shape.segments))
+        given = (problem.loss, problem.y, problem.share, shape.bend)
+        problem.over_rows(_fill_segments, *given, low, length, slope)
+        lines = cls(problem.share, slope, shape.bend, low, length, problem.over_rows)
         size = _mean(problem.share, np.abs(z[:, None] + slope)) or 1.0
         lines.settle(z, 0.5 * size * _mean(problem.share, length))
         return lines
@@ -170,13 +181,38 @@ class Lines:
         """Return units for the absolute values of all weights, which are zero."""
         xp, count = problem.xp, math.prod(problem.weight_shape)
         low, zeros = xp.full(count, -1.0), xp.zeros((count, 1))
-        lines = cls(xp.full(count, share), zeros, low, zeros + 2.0, problem.over_features)
+        lines = cls(xp.full(count, share), zeros, 0.0, low, zeros + 2.0, problem.over_features)
         lines.settle(zeros[:, 0], mu)
         return lines
 
     def settle(self, z: np.ndarray, mu: float) -> None:
-        """Set r - v = z + c and t r = s v = mu, by the root of a parabola."""
-        above, length = z[:, None] + self.slope, self.length
+        """Set r - v = z + c + q t and t r = s v = mu."""
+        above = z[:, None] + self.slope
+        if self.bend:
+            above = above + self.bend * self._covered(above, mu)
+        self._settle_straight(above, mu)
+        if self.length.shape[1] == 2:  # with zero between them
+            self.a = self.t[:, 1] - self.s[:, 0]
+        else:
+            t, s, low = self.t[:, 0], self.s[:, 0], self.low
+            self.a = np.where(t < s, low + t, (low + self.length[:, 0]) - s)
+
+    def _covered(self, above: np.ndarray, mu: float) -> np.ndarray:
+        """Return t with mu / t - mu / (l - t) = above + q t, by Newton's method in brackets."""
+        low, high = np.zeros_like(self.length), self.length.copy()
+        t = 0.5 * self.length
+        for _ in range(BRACKETINGS):
+            rest = mu / t - mu / (self.length - t) - above - self.bend * t
+            low, high = np.where(rest > 0.0, t, low), np.where(rest > 0.0, high, t)
+            fall = mu / (t * t) + mu / np.square(self.length - t) + self.bend
+            trial = t + rest / fall
+            inside = (trial > low) & (trial < high)
+            t = np.where(inside, trial, 0.5 * (low + high))
+        return t
+
+    def _settle_straight(self, above: np.ndarray, mu: float) -> None:
+        """Set r - v = above and t r = s v = mu, by the root of a parabola."""
+        length = self.length
         kappa = np.abs(above) * (length / mu)
         root = np.hypot(kappa, 2.0)
         less = 2.0 * length / (kappa + 2.0 + root)
@@ -186,11 +222,6 @@ class Lines:
         up = above > 0.0
         self.t, self.s = np.where(up, less, more), np.where(up, more, less)
         self.r, self.v = np.where(up, large, small), np.where(up, small, large)
-        if length.shape[1] == 2:  # with zero between them
-            self.a = self.t[:, 1] - self.s[:, 0]
-        else:
-            t, s, low = self.t[:, 0], self.s[:, 0], self.low
-            self.a = np.where(t < s, low + t, (low + length[:, 0]) - s)
 
     @property
     def products(self) -> float:
@@ -210,14 +241,14 @@ class Lines:
         self.theta, self.up, self.down, self.off = (np.empty_like(self.t) for _ in range(4))
         self.h, self.ahead, self.pace = (np.empty_like(self.a) for _ in range(3))
         self.stand()
-        return self.over(_weigh_lines, self.share, *self._place, self.theta, self.h)
+        return self.over(_weigh_lines, self.share, *self._place, self.bend, self.theta, self.h)
 
     def stand(self) -> None:
         """Forget the direction."""
         self.change = tuple(np.zeros_like(self.t) for _ in range(3))
 
     def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
-        state = (z, self.slope, self.a, *self._place, *self.change)
+        state = (z, self.slope, self.bend, self.a, *self._place, *self.change)
         out = (self.up, self.down, self.off, self.ahead)
         self.over(_aim_lines, *state, goal, self.theta, *out)
         return self.ahead
@@ -428,19 +459,41 @@ def _mean(share: np.ndarray, x: np.ndarray) -> float:
     return float((share[:, None] * x).sum()) / x.shape[1]
 
 
-def count_segments(loss: Loss) -> int:
-    """Return how many straight lines the conjugate is made of, with zero as their only kink.
+class Shape(NamedTuple):
+    """What a conjugate is made of: segments, all of the same curvature."""
 
-    0 if it is none of these.  A convex function that meets a chord in its middle is that chord.
+    segments: int  # 0 if it is made of something else
+    bend: float = 0.0
+
+
+def shape_of(loss: Loss) -> Shape:
+    """Return the shape of a loss' conjugate: one or two lines that meet at zero, or a parabola.
+
+    A convex function that meets a chord in its middle is that chord, and one that sags a quarter
+    as far below the chords of both halves is taken for a parabola.
     """
-
-    def straight(start: float, end: float) -> bool:
-        left, middle, right = (loss.conjugate(a, 1.0) for a in (start, 0.5 * (start + end), end))
-        return abs(0.5 * (left + right) - middle) <= 1e-12 * (abs(left) + abs(right))
-
     low, high = loss.domain(1.0)
-    if not math.isfinite(high - low):
-        return 0
-    if straight(low, high):
-        return 1
-    return 2 if low < 0.0 < high and straight(low, 0.0) and straight(0.0, high) else 0
+    endless = not math.isfinite(high - low)
+    if endless and math.isinf(low) and math.isinf(high):
+        return Shape(0)
+    if endless:  # a part of it tells
+        low, high = (low, low + 1.0) if math.isfinite(low) else (high - 1.0, high)
+
+    def sag(start: float, end: float) -> float:
+        left, middle, right = (loss.conjugate(a, 1.0) for a in (start, 0.5 * (start + end), end))
+        below = 0.5 * (left + right) - middle
+        return below if below > 1e-12 * (abs(left) + abs(right)) else 0.0
+
+    whole, middle = sag(low, high), 0.5 * (low + high)
+    if not whole:
+        return Shape(0 if endless else 1)
+    if all(abs(4.0 * half - whole) <= 1e-6 * whole for half in (sag(low, middle), sag(middle, high))):
+        return Shape(1, 8.0 * whole / (high - low) ** 2)
+    lines = not endless and low < 0.0 < high and not sag(low, 0.0) and not sag(0.0, high)
+    return Shape(2 if lines else 0)
+
+
+def is_straight(loss: Loss) -> bool:
+    """Tell whether a loss is made of straight lines."""
+    shape = shape_of(loss)
+    return shape.segments > 0 and not shape.bend

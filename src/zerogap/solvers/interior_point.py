@@ -1,4 +1,4 @@
-"""An interior point method for losses made of straight lines, and for the multiclass hinge.
+"""An interior point method for losses made of lines or parabolas, and for the multiclass hinge.
 
 Such a loss is a line and some hinges.  Between its bounds and kinks phi*(-a) is made of segments,
 of length l_k and slope c_k, and a dual variable is the sum of how far each of them is covered:
@@ -11,7 +11,8 @@ So the optimum satisfies, for all rows i and segments k, with room s = l - t lef
     w = 1/lam sum_i p_i a_i x_i,   sum_i p_i a_i = 0 (intercept),   r - v = z + c,
     t r = 0,   s v = 0,   t, s, r, v >= 0                           p_i the weights, of sum 1
 
-and the method follows the points with t r = s v = mu instead to mu = 0.
+and the method follows the points with t r = s v = mu instead to mu = 0.  A loss with a parabola
+instead of a kink (squared and smooth hinge, Huber) has one bent segment: r - v = z + c + q t.
 
 With an elastic net, lam r |w_j| is one more row, e_j, of the absolute loss with the target zero;
 what is left of lam is lam (1 - r).  The multiclass hinge has votes instead of segments, see
@@ -36,7 +37,7 @@ from zerogap.history import Record
 from zerogap.multiclass_losses import MulticlassHinge
 from zerogap.row_sums import set_domain
 from zerogap.solvers.hessian import DIRECT, check_memory
-from zerogap.solvers.interior_parts import Lines, Votes, count_segments
+from zerogap.solvers.interior_parts import Lines, Votes, shape_of
 from zerogap.solvers.interior_system import System, scores
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.soft_l1 import sparsest
@@ -79,10 +80,10 @@ class InteriorPointState(State):
 
 @dataclass(frozen=True)
 class InteriorPoint(Solver):
-    """Mehrotra's interior point method, for losses made of straight lines.
+    """Mehrotra's interior point method, for losses made of straight lines or of parabolas.
 
-    These are hinge, absolute, epsilon-insensitive, quantile and the multiclass hinge, with L2 or
-    elastic net.  A few dozen steps reach any accuracy, and hardly more if the data are
+    These are hinge, absolute, epsilon-insensitive, quantile and the multiclass hinge, squared and
+    smooth hinge and Huber's loss, with L2 or elastic net.  A few dozen steps reach any accuracy, and hardly more if the data are
     ill-conditioned or lam is tiny; close to the optimum each step gains two digits and more.
 
     Notes
@@ -202,10 +203,10 @@ class InteriorPoint(Solver):
 
     def _check(self, problem: Any) -> None:
         many = isinstance(problem.loss, MulticlassHinge)
-        lines = "hinge, absolute, epsilon-insensitive, quantile and multiclass-hinge"
         self._require(
-            many or (problem.loss.task != "multiclass" and count_segments(problem.loss) > 0),
-            f"{problem.loss} is not made of straight lines, as {lines} are: use Newton",
+            many or (problem.loss.task != "multiclass" and shape_of(problem.loss).segments > 0),
+            f"{problem.loss} is not made of lines and parabolas with bounded dual variables: use "
+            f"Newton",
         )
         d, wide = problem.shape[1], math.prod(problem.weight_shape)
         features = (
@@ -229,7 +230,7 @@ def _at_ends(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray, tol: float)
     if settled.ndim == 1:
         low, high = (problem.xp.empty(len(alpha)) for _ in range(2))
         problem.over_rows(set_domain, problem.loss, problem.y, low, high)
-        near = ALMOST * (high - low)
+        near = ALMOST * np.where(np.isfinite(high - low), high - low, 1.0)
         settled = np.where(high - settled <= near, high, settled)
         settled = np.where(settled - low <= near, low, settled)
         settled = np.where(np.abs(alpha) <= near, 0.0, settled)
