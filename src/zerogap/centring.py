@@ -18,8 +18,8 @@ from zerogap.precise import precise_scores
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows, find_shift
 
-MOST_UNITS = 5_000  # in the last place of a weight: b is rounded to 1e-4 of a unit
-NUDGED_COLUMNS = 8  # tried: those whose scores a unit moves the least
+MOST_UNITS = 10_000  # in the last place of a weight: b is rounded to 1e-4 of a unit, or less
+NUDGED_COLUMNS = 8  # tried: those with the largest parts in b, of which a unit is one of b or so
 NUDGES = 3  # weights that are moved, one after another
 
 
@@ -85,8 +85,7 @@ def _best_nudge(
     """Return which weight to move by how many units for an intercept near a multiple of `grid`."""
     steps = np.arange(-MOST_UNITS, MOST_UNITS + 1.0)
     best, place = abs(low), (0, 0.0)
-    shifted = np.flatnonzero((origin != 0.0) & (w != 0.0))
-    for j in shifted[np.argsort(sizes[shifted] * np.abs(w[shifted]))][:NUDGED_COLUMNS]:
+    for j in np.argsort(-np.abs(origin * w))[:NUDGED_COLUMNS]:
         unit = math.ulp(w[j])
         rest = low - steps * math.fmod(unit * origin[j], grid)
         rest -= grid * np.round(rest / grid)

@@ -10,9 +10,12 @@ import zerogap as zg
 from problems import make_data, make_problem
 from zerogap.losses import LOSSES
 from zerogap.solvers import hessian
+from zerogap.solvers.interior_parts import shape_of
 
 LINES = ["hinge", "absolute", "epsilon-insensitive", "quantile"]
-every_loss = pytest.mark.parametrize("loss", LINES)
+PARABOLAS = ["squared-hinge", "smooth-hinge", "huber"]
+every_loss = pytest.mark.parametrize("loss", [*LINES, *PARABOLAS])
+every_line = pytest.mark.parametrize("loss", LINES)
 with_or_without_intercept = pytest.mark.parametrize("intercept", [False, True])
 
 
@@ -45,7 +48,7 @@ def test_parameters_of_the_loss(loss):
     assert run.certificate.primal == pytest.approx(optimum(problem).primal, rel=1e-9)
 
 
-@every_loss
+@every_line
 @with_or_without_intercept
 def test_every_iterate_is_inside_and_its_gap_is_known(loss, intercept):
     problem = make_problem(loss, weighted=True, intercept=intercept, lam=1e-3)
@@ -157,15 +160,51 @@ def test_own_losses_need_neither_dual_step_nor_stiffness():
     np.testing.assert_allclose(run.w, same.w, rtol=1e-4)
 
 
-@pytest.mark.parametrize("loss", sorted(set(LOSSES) - set(LINES)))
+@pytest.mark.parametrize("loss", PARABOLAS)
+@with_or_without_intercept
+def test_slopes_of_parabolas_rise_with_their_dual_variables(loss, intercept):
+    problem = make_problem(loss, weighted=True, intercept=intercept, lam=1e-3)
+    solver, (segments, bend) = zg.InteriorPoint(), shape_of(problem.loss)
+    state = solver.begin(problem, np.random.default_rng(0))
+    assert segments == 1
+    weighted = problem.share > 0.0
+    for _ in range(12):
+        solver.advance(problem, state, 1)
+        rows = state.rows
+        assert min(x.min() for x in (rows.t, rows.s, rows.r, rows.v)) > 0.0
+        z = problem.scores(state.w[: problem.shape[1]]) + (state.w[-1] if intercept else 0.0)
+        slope = rows.slope[:, 0] + bend * rows.t[:, 0]
+        # of a parabola, differences to both sides give the slope of phi*(-a) without error
+        room = 0.5 * np.minimum(rows.t, rows.s)[:, 0]
+        ends = [(rows.a + room, problem.y), (rows.a - room, problem.y)]
+        up, down = ([problem.loss.conjugate(*x) for x in zip(*end, strict=True)] for end in ends)
+        rise = (np.array(up) - np.array(down)) / (2.0 * room)
+        clear = room > 1e-6
+        np.testing.assert_allclose(slope[clear], rise[clear], atol=1e-8)
+        found = (rows.r - rows.v)[weighted, 0]
+        np.testing.assert_allclose(found, (z + slope)[weighted], atol=1e-9)
+
+
+def test_near_separation_is_no_harder():
+    """Newton's method runs from one set of active rows to the next there."""
+    rng = np.random.default_rng(1)
+    X = np.c_[rng.standard_normal((60, 3)), 1e3 * rng.standard_normal((60, 2))]
+    y = np.sign(X[:, 0] + 1e-3 * X[:, 3])
+    for loss in PARABOLAS[:2]:
+        problem = zg.Problem(X, y, loss, lam=1e-9, fit_intercept=True)
+        run = zg.solve(problem, zg.InteriorPoint(), tol=1e-6, max_epochs=60)
+        assert run.stop_reason == "converged"
+
+
+@pytest.mark.parametrize("loss", sorted(set(LOSSES) - set(LINES) - set(PARABOLAS)))
 def test_curved_losses_are_refused(loss):
-    with pytest.raises(ValueError, match=r"is not made of straight lines.*use Newton"):
+    with pytest.raises(ValueError, match=r"is not made of lines and parabolas.*use Newton"):
         zg.solve(make_problem(loss), zg.InteriorPoint())
 
 
 def test_other_problems_are_refused():
     X, _ = make_data("hinge", n=30)
-    with pytest.raises(ValueError, match=r"Softmax\(\) is not made of straight lines"):
+    with pytest.raises(ValueError, match=r"Softmax\(\) is not made of lines and parabolas"):
         zg.solve(zg.Problem(X, np.arange(30) % 3, "softmax", 0.1), zg.InteriorPoint())
     wide = zg.Problem(np.ones((2, hessian.DIRECT + 1)), [-1, 1], "hinge", 0.1)
     with pytest.raises(ValueError, match="3,001 features are too many"):

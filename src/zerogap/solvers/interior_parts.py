@@ -1,4 +1,4 @@
-"""The units that an interior point method moves: losses made of lines, and the simplex of votes.
+"""The units that an interior point method moves: losses made of lines and parabolas.
 
 A part holds many units of one kind.  A unit has a score, dual variables, and pairs of positive
 numbers whose products all go to zero together.  Parts share the methods that a step needs:
@@ -10,6 +10,8 @@ numbers whose products all go to zero together.  Parts share the methods that a 
     reach      the sum of the products after a step
     move       make the step
     settle     take the place on the central path that belongs to scores
+
+Votes of the multiclass hinge are another kind, see `interior_votes`.
 """
 
 from __future__ import annotations
@@ -269,191 +271,6 @@ class Lines:
         self.over(_move_lines, *domain, *self._place, *self.change, step, self.a)
 
 
-@rowwise(sums=1)
-def _weigh_votes(share, p, r, h, start, stop):
-    """Set h = p / r; return the weighted sum of p r"""
-    total = 0.0
-    for i in range(start, stop):
-        for k in range(p.shape[1]):
-            h[i, k] = p[i, k] / r[i, k]
-            total += share[i] * p[i, k] * r[i, k]
-    return total
-
-
-@rowwise(sums=0)
-def _aim_votes(y, z, p, r, h, dp, dr, goal, q, lift, off, start, stop):
-    """Set the votes that lead to p r = goal if the scores stay, less p: q; and the level's change.
-
-    The class with the largest h takes what the others leave: it has the fewest digits.  What
-    rounding has left of the equations for r, `off`, is made up for by a tenth of r at most.
-    """
-    for i in range(start, stop):
-        top, rest, total, sum_q, others = 0, 1.0, 0.0, 0.0, 0.0
-        for k in range(p.shape[1]):
-            top = k if h[i, k] > h[i, top] else top
-        for k in range(p.shape[1]):
-            off[i, k] = (z[i, top] - z[i, k]) + ((top != y[i]) * 1.0 - (k != y[i]))
-            off[i, k] = off[i, k] + r[i, top] - r[i, k]
-            off[i, k] = min(0.1 * r[i, k], max(-0.1 * r[i, k], off[i, k]))
-            rest -= p[i, k]
-            q[i, k] = (goal - dp[i, k] * dr[i, k]) / r[i, k] - p[i, k] - h[i, k] * off[i, k]
-            sum_q += q[i, k]
-            total += h[i, k]
-        lift[i] = (sum_q - rest) / total
-        for k in range(p.shape[1]):
-            q[i, k] -= h[i, k] * lift[i]
-            others += q[i, k] if k != top else 0.0
-        q[i, top] = rest - others
-
-
-@rowwise(sums=0)
-def _turn_votes(share, p, r, h, q, lift, off, dz, dp, dr, pace, start, stop):
-    """Set the direction for scores that change by dz, and how soon a row would be at the boundary.
-
-    Rows without weight stay where they are.
-    """
-    for i in range(start, stop):
-        top, total, mean, rest, others, fastest = 0, 0.0, 0.0, 1.0, 0.0, 0.0
-        for k in range(p.shape[1]):
-            top = k if h[i, k] > h[i, top] else top
-        for k in range(p.shape[1]):
-            dr[i, k] = dz[i, k] - dz[i, top]
-            mean += h[i, k] * dr[i, k]
-            total += h[i, k]
-            rest -= p[i, k]
-        mean /= total
-        for k in range(p.shape[1]):
-            dp[i, k] = q[i, k] + h[i, k] * (dr[i, k] - mean)
-            dr[i, k] = (mean - dr[i, k]) + (lift[i] + off[i, k])
-            others += dp[i, k] if k != top else 0.0
-        dp[i, top] = rest - others
-        for k in range(p.shape[1]):
-            if not share[i] > 0.0:
-                dp[i, k], dr[i, k] = 0.0, 0.0
-            fastest = max(fastest, -dp[i, k] / p[i, k], -dr[i, k] / r[i, k])
-        pace[i] = fastest
-
-
-@rowwise(sums=0)
-def _set_duals(y, p, a, start, stop):
-    """a = e_y - p: minus the votes, and for the own class the sum of the others"""
-    for i in range(start, stop):
-        own = 0.0
-        for k in range(p.shape[1]):
-            a[i, k] = -p[i, k]
-            own += p[i, k] if k != y[i] else 0.0
-        a[i, y[i]] = own
-
-
-@rowwise(sums=1)
-def _reach_votes(share, p, r, dp, dr, step, start, stop):
-    """The weighted sum of p r after a step"""
-    total = 0.0
-    for i in range(start, stop):
-        for k in range(p.shape[1]):
-            total += share[i] * (p[i, k] + step * dp[i, k]) * (r[i, k] + step * dr[i, k])
-    return total
-
-
-@rowwise(sums=0)
-def _move_votes(p, r, dp, dr, step, start, stop):
-    for i in range(start, stop):
-        for k in range(p.shape[1]):
-            p[i, k] += step * dp[i, k]
-            r[i, k] += step * dr[i, k]
-
-
-@rowwise(sums=0)
-def _settle_votes(y, z, mu, p, r, start, stop):
-    """Set p r = mu with votes that sum to one, by Newton's method on the level's height"""
-    for i in range(start, stop):
-        top = z[i, y[i]]
-        for k in range(p.shape[1]):
-            top = max(top, z[i, k] + (k != y[i]))
-        height = mu  # above the best class; sum_k mu / r_k falls and is convex in it
-        for _ in range(60):
-            total, fall = 0.0, 0.0
-            for k in range(p.shape[1]):
-                r[i, k] = height + ((top - z[i, k]) - (k != y[i]))
-                p[i, k] = mu / r[i, k]
-                total += p[i, k]
-                fall += p[i, k] / r[i, k]
-            if total - 1.0 <= 1e-14:
-                break
-            height += (total - 1.0) / fall
-
-
-@dataclass
-class Votes:
-    """Rows of the multiclass hinge, the level of the best class less the score of the own one.
-
-    With a level m, and cost 1 for classes other than the row's own:
-
-        r_k = m - z_k - 1[k != y],   p_k r_k = 0,   sum_k p_k = 1,   p, r >= 0
-    """
-
-    problem: Any = field(metadata=_SCRATCH)
-    p: np.ndarray = field(default_factory=lambda: _EMPTY)
-    r: np.ndarray = field(default_factory=lambda: _EMPTY)
-
-    @classmethod
-    def of_rows(cls, problem: Any, z: np.ndarray) -> Votes:
-        """Return the rows of a problem with scores z."""
-        votes = cls(problem)
-        votes.settle(z, 1.0 / problem.n_classes)
-        return votes
-
-    def settle(self, z: np.ndarray, mu: float) -> None:
-        """Set the level such that p r = mu and the votes sum to one."""
-        self.p, self.r = np.empty_like(z), np.empty_like(z)
-        self.problem.over_rows(_settle_votes, self.problem.y, z, mu, self.p, self.r)
-
-    @property
-    def products(self) -> float:
-        """The weighted number of products."""
-        return float(self.p.shape[1])
-
-    @property
-    def alpha(self) -> np.ndarray:
-        """The dual variables."""
-        return self._duals(self.p)
-
-    def _duals(self, p: np.ndarray) -> np.ndarray:
-        a = np.empty_like(p)
-        self.problem.over_rows(_set_duals, self.problem.y, p, a)
-        return a
-
-    def weigh(self) -> float:
-        self.h, self.q, self.off = (np.empty_like(self.p) for _ in range(3))
-        self.lift, self.pace = np.empty_like(self.p[:, 0]), np.empty_like(self.p[:, 0])
-        self.stand()
-        return self.problem.over_rows(_weigh_votes, self.problem.share, self.p, self.r, self.h)
-
-    def stand(self) -> None:
-        """Forget the direction."""
-        self.change = np.zeros_like(self.p), np.zeros_like(self.p)
-
-    def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
-        state = (self.problem.y, z, self.p, self.r, self.h, *self.change)
-        self.problem.over_rows(_aim_votes, *state, goal, self.q, self.lift, self.off)
-        return self._duals(self.p + self.q)
-
-    def turn(self, dz: np.ndarray) -> float:
-        state = (self.problem.share, self.p, self.r, self.h, self.q, self.lift, self.off, dz)
-        self.problem.over_rows(_turn_votes, *state, *self.change, self.pace)
-        return float(self.pace.max())
-
-    def landing(self) -> np.ndarray:
-        return self._duals(self.p + self.change[0])
-
-    def reach(self, step: float) -> float:
-        state = (self.problem.share, self.p, self.r, *self.change)
-        return self.problem.over_rows(_reach_votes, *state, step)
-
-    def move(self, step: float) -> None:
-        self.problem.over_rows(_move_votes, self.p, self.r, *self.change, step)
-
-
 def _mean(share: np.ndarray, x: np.ndarray) -> float:
     """Return the weighted mean of the entries of x."""
     return float((share[:, None] * x).sum()) / x.shape[1]
@@ -487,7 +304,8 @@ def shape_of(loss: Loss) -> Shape:
     whole, middle = sag(low, high), 0.5 * (low + high)
     if not whole:
         return Shape(0 if endless else 1)
-    if all(abs(4.0 * half - whole) <= 1e-6 * whole for half in (sag(low, middle), sag(middle, high))):
+    halves = sag(low, middle), sag(middle, high)
+    if all(abs(4.0 * half - whole) <= 1e-6 * whole for half in halves):
         return Shape(1, 8.0 * whole / (high - low) ** 2)
     lines = not endless and low < 0.0 < high and not sag(low, 0.0) and not sag(0.0, high)
     return Shape(2 if lines else 0)

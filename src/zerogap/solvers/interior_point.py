@@ -16,7 +16,7 @@ instead of a kink (squared and smooth hinge, Huber) has one bent segment: r - v 
 
 With an elastic net, lam r |w_j| is one more row, e_j, of the absolute loss with the target zero;
 what is left of lam is lam (1 - r).  The multiclass hinge has votes instead of segments, see
-`interior_parts.Votes`.
+`interior_votes`.
 
 References: S. Mehrotra, "On the implementation of a primal-dual interior point method", SIAM
 Journal on Optimization 2, 1992; M. C. Ferris and T. S. Munson, "Interior-point methods for massive
@@ -37,8 +37,9 @@ from zerogap.history import Record
 from zerogap.multiclass_losses import MulticlassHinge
 from zerogap.row_sums import set_domain
 from zerogap.solvers.hessian import DIRECT, check_memory
-from zerogap.solvers.interior_parts import Lines, Votes, shape_of
+from zerogap.solvers.interior_parts import Lines, shape_of
 from zerogap.solvers.interior_system import System, scores
+from zerogap.solvers.interior_votes import Votes
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.soft_l1 import sparsest
 
@@ -83,8 +84,9 @@ class InteriorPoint(Solver):
     """Mehrotra's interior point method, for losses made of straight lines or of parabolas.
 
     These are hinge, absolute, epsilon-insensitive, quantile and the multiclass hinge, squared and
-    smooth hinge and Huber's loss, with L2 or elastic net.  A few dozen steps reach any accuracy, and hardly more if the data are
-    ill-conditioned or lam is tiny; close to the optimum each step gains two digits and more.
+    smooth hinge and Huber's loss, with L2 or elastic net.  A few dozen steps reach any accuracy,
+    and hardly more if the data are ill-conditioned or lam is tiny; close to the optimum each step
+    gains two digits and more.
 
     Notes
     -----
