@@ -211,14 +211,15 @@ class MulticlassProblem(Problem):
         z: np.ndarray,
         alpha: np.ndarray,
         errors: Errors,
+        doubt: float,
         rest: np.ndarray | None = None,
     ) -> tuple[Terms, Errors]:
         whole = alpha if rest is None else alpha + rest
         terms = self.row_terms(z, 0.0, whole)
         errors = errors._replace(range=float(self.share @ np.ptp(z, axis=1)))
         if math.isinf(self.loss.smoothness):
-            doubt = self._doubt(np.abs(z).max(axis=1), w, b)
-            given = (self.loss, self.y, self.share, self._votes(whole), z, doubt)
+            off_by = self._doubt(np.abs(z).max(axis=1), w, b) + doubt
+            given = (self.loss, self.y, self.share, self._votes(whole), z, off_by)
             off, excess = self.over_rows(_outward_terms, *given)
             terms = dataclasses.replace(terms, excess=max(terms.excess, excess))
             errors = errors._replace(scores=0.0, value=off)

@@ -16,6 +16,7 @@ from zerogap.gap import (
     Sizes,
     Terms,
     conclude,
+    displaced,
     evaluate,
     gamma,
     precise_errors,
@@ -86,12 +87,14 @@ class Proving:
         alpha: np.ndarray,
         tolerated: float = 0.0,
         rest: np.ndarray | None = None,
+        doubt: float = 0.0,
     ) -> Proof:
         """Return what (w, b), with the scores z of w, and a feasible alpha prove.
 
         Where rounding might be more than the tolerated share of P, and more than some of the gap,
         better bounds of it are tried, and then more precise arithmetic.  A `rest` that is to be
-        added to alpha, see `zerogap.refining`, is tried too.
+        added to alpha, see `zerogap.refining`, is tried too.  `doubt` is how far b may be from the
+        one that is meant.
         """
         u, terms = self.dual_sum(alpha), self.row_terms(z, b, alpha)
         sizes = Sizes(self.shape[0], self.rows.width, self._length)
@@ -104,7 +107,8 @@ class Proving:
         if found.is_coarse(tolerated):
             sizes = sizes._replace(columns=self._column_sizes)
             found, errors = conclude(self, sizes, terms, w, b, penalty, u, conjugates)
-        given = (w, b, alpha, terms, sizes, errors)
+        found = displaced(self, found, doubt)
+        given = (w, b, alpha, terms, sizes, errors, doubt)
         if found.is_coarse(tolerated) and not self.on_device:
             found = min(found, self._precisely(*given), key=lambda e: e.gap)
         if rest is not None:
@@ -119,6 +123,7 @@ class Proving:
         terms: Terms,
         sizes: Sizes,
         rough: Errors,
+        doubt: float,
         rest: np.ndarray | None = None,
     ) -> Evaluation:
         """Return P and the gap from scores and a dual sum in twice the precision.
@@ -135,7 +140,8 @@ class Proving:
         errors = precise_errors(rough, sizes, rounded, score, length)
         if not len(self.weight) and self.share.min() < self.share.max():
             errors = errors._replace(dual_sum=errors.dual_sum + 4.0 * UNIT * rough.lengths)
-        terms, errors = self._outward(w, b, z, alpha, errors, rest)
+        errors = errors._replace(scores=errors.scores + doubt)
+        terms, errors = self._outward(w, b, z, alpha, errors, doubt, rest)
         cost, slack = self.over_features(sum_penalty_terms, self.penalty, w.ravel(), u.ravel())
         return evaluate(self, terms, cost, slack, length, sizes.rows, errors, b)
 
@@ -189,14 +195,15 @@ class Proving:
         z: np.ndarray,
         alpha: np.ndarray,
         errors: Errors,
+        doubt: float,
         rest: np.ndarray | None = None,
     ) -> tuple[Terms, Errors]:
         """Return the rows' terms at the worse ends of precise scores, and no error of scores."""
-        y, doubt = self.y, self._doubt(np.abs(z), w, b)
+        y, off_by = self.y, self._doubt(np.abs(z), w, b) + doubt
         if self.loss.task == "regression":
             y = np.zeros_like(y)  # scores are seen from there
         whole, rounded_off = (alpha, 0.0) if rest is None else (alpha + rest, 2.0 * UNIT)
-        given = (self.loss, y, self.share, whole, z, doubt, rounded_off)
+        given = (self.loss, y, self.share, whole, z, off_by, rounded_off)
         *sums, off = self.over_rows(sum_outward_terms, *given)
         errors = errors._replace(scores=0.0, value=off)
         if self.fit_intercept:

@@ -28,6 +28,8 @@ NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a 
 MOST_EPOCHS_LEFT = 300  # of SDCA, however cheap they are: budgets count epochs
 _APART = 3  # epochs that tell a rate: gaps swing
 _RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
+# Steps of a second-order method before the next one is tried, if there is one: tens are usual
+MOST_STEPS = 120
 IDLE_STEPS = 40  # of a second-order method, without half the gap or 1 % of the objective gained
 # Mean of |x|^2 / (lam n) from which coordinate ascent is hopeless: on raw tables it takes
 # thousands of epochs from 1e3 on, and the scaled data sets of the race are below 1e3 at C = 1.
@@ -229,6 +231,8 @@ class Auto(Solver):
         elif estimate is not None:
             state.idle += 1
         stuck = state.idle > IDLE_STEPS or getattr(state.part, "stalled", False)
+        if state.stage < len(state.methods) - 1 and state.tol > 0.0:
+            stuck = stuck or state.updates / inner.shape[0] - state.since > MOST_STEPS
         state.stuck = stuck
         if stuck and not state.final:
             last = state.stage == len(state.methods) - 1

@@ -439,9 +439,8 @@ class _Run:
         inner, off = self.centred.precisely_inward(w, b)
         placed_w, placed_b, alpha = map(problem.place, (w, inner, proof.alpha))
         z = problem.scores(placed_w)
-        again = problem.prove(placed_w, placed_b, z, alpha, self.tolerated, rest)
-        again = again._replace(b=inner, alpha=proof.alpha, z=problem.host(z))
-        return w, b, displaced(problem, again, off)
+        again = problem.prove(placed_w, placed_b, z, alpha, self.tolerated, rest, off)
+        return w, b, again._replace(b=inner, alpha=proof.alpha, z=problem.host(z))
 
     def _with_best_dual(self, proof: Proof) -> Proof:
         """Return the proof by the better of this dual point and the best one before."""
@@ -495,7 +494,8 @@ class _Run:
             return "converged"
         rounding, asked_for = record.certificate.rounding, self.tol * primal
         noise = ENOUGH * rounding if rounding <= NEAR_EXACT * primal else 0.0
-        if asked_for > 0.0 and record.gap - rounding <= max(asked_for, noise) < 2.0 * rounding:
+        enough = max(ENOUGH * asked_for, noise)  # of what was computed: more may still be gained
+        if asked_for > 0.0 and record.gap - rounding <= enough < 2.0 * rounding:
             return "rounding"
         if isinstance(asked, str):
             return asked
