@@ -39,6 +39,7 @@ class Proof(NamedTuple):
     z: Any = None  # scores of the training rows, without b; None if not kept
     rounding: float = 0.0  # the part of the gap that bounds rounding
     blur: float = 0.0  # how far `primal` may be from P, by rounding
+    rest: Any = None  # what is to be added to alpha, in twice the precision; None if nothing
 
     @classmethod
     def of(cls, found: Evaluation, b: Any, alpha: Any, z: Any = None) -> Proof:
@@ -78,7 +79,6 @@ class Proving:
     _mean_conjugate: Any
     _penalty_conjugate: Any
 
-    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def prove(
         self,
         w: np.ndarray,
@@ -89,7 +89,21 @@ class Proving:
         rest: np.ndarray | None = None,
         doubt: float = 0.0,
     ) -> Proof:
-        """Return what (w, b), with the scores z of w, and a feasible alpha prove.
+        """Return what (w, b), with the scores z of w, and a feasible alpha prove."""
+        found, _, added = self.evaluated(w, b, z, alpha, tolerated, rest)
+        return Proof.of(found, b, alpha, z)._replace(rest=added)
+
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    def evaluated(
+        self,
+        w: np.ndarray,
+        b: Any,
+        z: np.ndarray,
+        alpha: np.ndarray,
+        tolerated: float = 0.0,
+        rest: np.ndarray | None = None,
+    ) -> tuple[Evaluation, np.ndarray, np.ndarray | None]:
+        """Return the numbers of a proof, the dual sum that they are about, and what alpha lacks.
 
         Where rounding might be more than the tolerated share of P, and more than some of the gap,
         better bounds of it are tried, and then more precise arithmetic.  A `rest` that is to be
@@ -110,10 +124,13 @@ class Proving:
         found = displaced(self, found, doubt)
         given = (w, b, alpha, terms, sizes, errors, doubt)
         if found.is_coarse(tolerated) and not self.on_device:
-            found = min(found, self._precisely(*given), key=lambda e: e.gap)
+            precise = self._precisely(*given)
+            found, u = min((found, u), precise, key=lambda pair: pair[0].gap)
         if rest is not None:
-            found = min(found, self._precisely(*given, rest), key=lambda e: e.gap)
-        return Proof.of(found, b, alpha, z)
+            refined = self._precisely(*given, rest)
+            if refined[0].gap < found.gap:
+                return *refined, rest
+        return found, u, None
 
     def _precisely(
         self,
@@ -125,8 +142,8 @@ class Proving:
         rough: Errors,
         doubt: float,
         rest: np.ndarray | None = None,
-    ) -> Evaluation:
-        """Return P and the gap from scores and a dual sum in twice the precision.
+    ) -> tuple[Evaluation, np.ndarray]:
+        """Return P and the gap from scores and a dual sum in twice the precision, and that sum.
 
         The dual point is alpha, or alpha + rest.
         """
@@ -143,7 +160,7 @@ class Proving:
         errors = errors._replace(scores=errors.scores + doubt)
         terms, errors = self._outward(w, b, z, alpha, errors, doubt, rest)
         cost, slack = self.over_features(sum_penalty_terms, self.penalty, w.ravel(), u.ravel())
-        return evaluate(self, terms, cost, slack, length, sizes.rows, errors, b)
+        return evaluate(self, terms, cost, slack, length, sizes.rows, errors, b), u
 
     def _precise_scores(self, w: np.ndarray, b: Any) -> np.ndarray:
         """Return x_i.w + b, less the targets of a loss of residuals, rounded once."""
@@ -249,6 +266,13 @@ class Proving:
         return errors._replace(
             excess=2.0 * cost, dual_sum=errors.dual_sum + 2.0 * moved, balanced=True
         )
+
+    def excess_of_balance(self, alpha: np.ndarray) -> float:
+        """Return |1/S sum_i s_i alpha_i|, or a little more if alpha is rounded once."""
+        weight, scale = self._exact_weights
+        size = float(weight @ np.abs(alpha))
+        excess = abs(precise_sum(weight, alpha)) + 4.0 * UNIT * size
+        return (excess + gamma(self.shape[0] + 8) ** 2 * size) * self.lam / scale
 
     @functools.cached_property
     def _rounded_columns(self) -> np.ndarray:
