@@ -179,7 +179,7 @@ def _newton(X, y, lam, weights, free, start):
                     gradient[j] -= weight / total * sign * p * row[j]
                     for k in range(size):
                         hessian[j][k] += weight / total * p * (1 - p) * row[j] * row[k]
-            system = [line + [-g] for line, g in zip(hessian, gradient, strict=True)]
+            system = [[*line, -g] for line, g in zip(hessian, gradient, strict=True)]
             step = _eliminate(system)
             if step is None:
                 return None

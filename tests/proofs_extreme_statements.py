@@ -67,26 +67,19 @@ def _distance(x, y):
     return sum((Fraction(float(t)) - v) ** 2 for t, v in zip(x, y, strict=True))
 
 
-def _case(seed):
-    """Return a problem's data, its optimum and a model on the way; None if there is none."""
+def prove_raw_regions(seed):
+    """The optimum is in the region of every run; return the radius."""
     data = draw(seed)
     rng = np.random.default_rng([seed, 8])
+    solver = [zg.SDCA(), zg.Auto(), zg.Newton(), zg.InteriorPoint()][rng.integers(4)]
+    tol, epochs = 10.0 ** rng.uniform(-12, -1), int(rng.integers(1, 60))
     try:
-        problem = zg.Problem(*data)
-        best = optimum_of(data)
-        solver = [zg.SDCA(), zg.Auto(), zg.Newton(), zg.InteriorPoint()][rng.integers(4)]
-        tol, epochs = 10.0 ** rng.uniform(-12, -1), int(rng.integers(1, 60))
+        problem, best = zg.Problem(*data), optimum_of(data)
         run = _solve(problem, solver, tol=tol, max_epochs=epochs)
     except ValueError:
         return None
-    return None if best is None else (data, problem, best, run, rng)
-
-
-def prove_raw_regions(seed):
-    """The optimum is in the region of every run; return the radius over the weights' length."""
-    if (case := _case(seed)) is None:
+    if best is None:
         return None
-    data, problem, best, run, _ = case
     regions = [Evidence.of(problem, run.w, run.proof).region]
     regions.append(find_region(problem, run.w, run.b, run.alpha))
     for region in regions:

@@ -64,12 +64,17 @@ def dual_slope(loss, slip, a, z, y):
 
 
 @inlined
+def excess_error(loss, slip, a, z, y):
+    """How far a computed `Loss.excess` may be from the exact one"""
+    sizes = loss.value(z, y) + abs(loss.excess(a, z, y)) + abs(a * (z - loss.aim(y)))
+    return EVALUATION * UNIT * (2.0 * sizes + slip.unit * (abs(a) + a * a))
+
+
+@inlined
 def excess_below(loss, slip, a, z, y):
     """A lower bound of `Loss.excess` at a dual variable within |slip.scaled a| of a"""
-    term = loss.excess(a, z, y)
-    cross = abs(a * (z - loss.aim(y)))
-    size = 2.0 * (loss.value(z, y) + abs(term) + cross) + slip.unit * (abs(a) + a * a)
-    return term - EVALUATION * UNIT * size - slip.scaled * abs(a) * dual_slope(loss, slip, a, z, y)
+    lost = slip.scaled * abs(a) * dual_slope(loss, slip, a, z, y)
+    return loss.excess(a, z, y) - excess_error(loss, slip, a, z, y) - lost
 
 
 def length_above(w: np.ndarray) -> float:

@@ -45,6 +45,7 @@ from zerogap.enclosures import (
     Slip,
     dual_slope,
     excess_below,
+    excess_error,
     length_above,
     lengths_above,
     score_doubt,
@@ -141,7 +142,7 @@ class Witness:
         """Return E and |v| where the scores are `at`, over S and of all rows."""
         problem, loss, slip = self.problem, self.problem.loss, self.slip
         slopes = problem.slopes(at) + self.alpha
-        rows = (problem.y, problem.share, self.alpha, at, doubt + gamma(4) * np.abs(at), slopes)
+        rows = (problem.y, problem.share, self.alpha, at, doubt, slopes)
         height, sizes, farthest, drift = _height(loss, slip, *rows, origin.distances)
         sums = gamma(len(at) + 16)
         lost = sums * sizes + slip.moved * farthest * (1.0 + sums)
@@ -199,9 +200,9 @@ def _height(loss, slip, y, share, alpha, at, doubt, slopes, distances):
 
 @kernel
 def _term(loss, slip, a, z, y, doubt, slope):
-    """A row's term from below, for a score that may be off by `doubt`"""
+    """A row's term from below, for a score that may be off by `doubt`, and is rounded"""
     steep = abs(slope) + 2.0 * EVALUATION * UNIT * (abs(slope) + abs(a)) + slip.scaled * abs(a)
-    return excess_below(loss, slip, a, z, y) - steep * doubt
+    return excess_below(loss, slip, a, z, y) - steep * (doubt + 8.0 * UNIT * abs(z))
 
 
 @kernel
@@ -274,10 +275,9 @@ def _first_excluded(loss, slip, row, gap, strength, ts, planes):
         score = at + ts[m]
         if share > 0.0:  # the row's own part is not there
             own = loss.derivative(score, y) + alpha
-            room = doubt + 8.0 * UNIT * abs(score)
-            term = share * _term(loss, slip, alpha, score, y, room, own)
+            term = share * _term(loss, slip, alpha, score, y, doubt, own)
             height -= term
-            lost += hair * abs(term)
+            lost += hair * abs(term) + 4.0 * share * excess_error(loss, slip, alpha, score, y)
             slope += share * abs(own) * x * (1.0 + hair)
         height -= lost
         part = 1.0  # h, the best one
