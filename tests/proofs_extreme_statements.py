@@ -13,6 +13,7 @@ from scipy import sparse
 
 import zerogap as zg
 from exact_optimum import exact_optimum
+from proofs import JOINT, optima, random_case, rough_model, score_bounds
 from proofs_extreme import _loss, check
 from zerogap.loo import leave_one_out
 from zerogap.losses import LOSSES
@@ -112,7 +113,7 @@ def prove_raw_predictions(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y, weights)
-    dense = X.toarray() if sparse.issparse(X) else X
+    dense = _dense(X)
     rows = dense + dense.std(axis=0) * rng.standard_normal(dense.shape)
     exact = [_score(x, best) for x in rows]
     if loss.task == "regression":
@@ -182,3 +183,27 @@ def prove_raw_leave_one_out(seed):
         assert np.isinf(found.high[i]) or z - room <= Fraction(found.high[i]), where
         checked += 1
     return checked or None
+
+
+def prove_raw_classes(seed):
+    """Labels of many classes, certified far from zero, are those of the optimum near zero.
+
+    Shifts by powers of two of rows with few digits are exact and change intercepts alone.
+    """
+    rng = np.random.default_rng([seed, 11])
+    loss, X, y, weights, X_test, settings = random_case(seed, JOINT)
+    X, X_test = (np.round(64.0 * _dense(part)) / 64.0 for part in (X, X_test))
+    settings["fit_intercept"] = True
+    offset = 2.0 ** rng.integers(0, 36, X.shape[1]) * rng.choice([-1.0, 0.0, 1.0], X.shape[1])
+    low, high = score_bounds(optima(loss, X, y, weights, settings), X_test)
+    data = (X + offset, y, weights, settings)
+    rough = rough_model(zg.LinearClassifier, loss, *data, seed)
+    labels, certified = rough.predict_certified(X_test + offset)
+    rows = np.arange(len(labels))
+    beaten = low > high[rows, labels][:, None]
+    assert not np.any(certified & beaten.any(axis=1)), (seed, loss, settings)
+    return float(certified.mean())
+
+
+def _dense(X):
+    return X.toarray() if sparse.issparse(X) else X

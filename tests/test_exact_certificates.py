@@ -17,6 +17,7 @@ from proofs_extreme_evaluators import (
     prove_evaluators,
 )
 from proofs_extreme_statements import (
+    prove_raw_classes,
     prove_raw_leave_one_out,
     prove_raw_paths,
     prove_raw_predictions,
@@ -63,7 +64,13 @@ def test_evaluators_that_claim_too_much_would_be_found(evaluator, monkeypatch):
 
 @pytest.mark.parametrize(
     "prove",
-    [prove_raw_regions, prove_raw_predictions, prove_raw_paths, prove_raw_leave_one_out],
+    [
+        prove_raw_regions,
+        prove_raw_predictions,
+        prove_raw_classes,
+        prove_raw_paths,
+        prove_raw_leave_one_out,
+    ],
 )
 def test_statements_about_raw_data_hold_for_exact_optima(prove):
     found = [prove(seed) for seed in range(25)]
@@ -74,6 +81,20 @@ def test_statements_about_raw_data_hold_for_exact_optima(prove):
 def test_a_row_left_out_takes_its_own_part_of_the_gap_with_it(seed):
     """It was taken from a sum of lower bounds by another lower bound: predictions were excluded."""
     assert prove_raw_leave_one_out(seed)
+
+
+def test_certified_predictions_far_from_zero_are_as_tight_as_near():
+    rng = np.random.default_rng(0)
+    X = np.round(64.0 * rng.standard_normal((60, 3))) / 64.0
+    y = X @ [1.0, -2.0, 0.5] + 0.1 * rng.standard_normal(60)
+    widths = []
+    for offset in (0.0, 2.0**20, 2.0**36):
+        settings = {"lam": 0.01, "tol": 1e-8, "random_state": 0}
+        model = zg.LinearRegressor("huber", **settings).fit(X + offset, y)
+        _, low, high = model.predict_certified(X + offset)
+        widths.append(np.max(high - low))
+    assert max(widths) <= 2.0 * widths[0]
+    assert widths[0] <= 1e-2
 
 
 def test_P1_scores_that_cancel_are_not_certified_as_zero():

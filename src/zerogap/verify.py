@@ -61,16 +61,16 @@ class Matrix:
         if s is not None:
             d, source, factors = self.shape[1], self.i, [c, s]
             sink, length = self.j + (0 if y is None else d * y[self.i]), d * count
-        plain, *alike = ((abs(f) > 1e-60) & (abs(f) < 1e60) for f in (self.x, *factors))
-        alike = np.all(alike, axis=0)
+        plain, *all_plain = ((abs(f) > 1e-60) & (abs(f) < 1e60) for f in (self.x, *factors))
+        alike = np.all(all_plain, axis=0)
         plain = plain & alike[source] & (len(self.x) > FEW)  # these go through float64
         rest = ~plain & np.all(factors, axis=0)[source]
         terms = math.prod(fractions(f[source[rest]]) for f in factors) * fractions(self.x[rest])
         factors = [np.where(alike, factor, 0.0) for factor in factors]
-        arrays = [a if plain.all() else a[plain] for a in (self.x, source, sink)]
-        high, *low = factors if s is None else two_product(*factors)
-        low = [exact_sums(part, *arrays, length) for part in low if part.any()]
-        out = sum(low, exact_sums(high, *arrays, length))
+        x, i, j = (a if plain.all() else a[plain] for a in (self.x, source, sink))
+        high, low = (factors[0], 0.0 * c) if s is None else two_product(*factors)
+        out = exact_sums(high, x, i, j, length)
+        out = out + exact_sums(low, x, i, j, length) if low.any() else out
         np.add.at(out, sink[rest], terms)
         return out
 
@@ -101,7 +101,7 @@ def exact_sums(c, x, source, sink, length):
             rest, level = rest - whole, level + 1
     out = np.zeros(length, dtype=object)
     for level, sums in enumerate(levels):
-        out = (out << bits) + np.ldexp(sums, bits * (level + 1) - top).astype(int).astype(object)
+        out = (out << bits) + np.ldexp(sums, bits * (level + 1) - top).astype("i8").astype(object)
     unit = Fraction(2) ** (top - bits * len(levels))
     return np.frompyfunc(lambda x: Fraction(x * unit.numerator, unit.denominator), 1, 1)(out)
 
@@ -177,8 +177,8 @@ def one_score(header, matrix, y, s, z, alpha):
 def many_scores(header, matrix, y, s, z, alpha):
     """Return the same for a loss of a score per class and votes alpha for the other classes."""
     y, own = y.astype(int), np.eye(len(z))[:, y.astype(int)]
-    sums = [math.fsum((*votes, -1.0)) for votes in alpha.T.tolist()]  # rounded, but of right sign
-    inside = alpha.min() >= 0 and not (own * alpha).any() and max(sums) <= 0
+    over = [math.fsum((*votes, -1.0)) for votes in alpha.T.tolist()]  # rounded, but of right sign
+    inside = alpha.min() >= 0 and not (own * alpha).any() and max(over) <= 0
     need(inside, "alpha is outside its domain")
     by_class, more, most = (s, y, len(z)), np.full((len(z), len(z)), Fraction(0)), Fraction(0)
     if header["fit_intercept"]:  # each class must give as many votes as it gets: some give more
