@@ -14,7 +14,7 @@ from scipy import sparse
 import zerogap as zg
 from exact_optimum import exact_optimum
 from proofs import JOINT, optima, random_case, rough_model, score_bounds
-from proofs_extreme import _loss, check
+from proofs_extreme import _loss, check, dual_point
 from zerogap.loo import leave_one_out
 from zerogap.losses import LOSSES
 from zerogap.paths import PathError
@@ -150,7 +150,8 @@ def prove_raw_paths(seed):
         claimed = found.certificate
         assert claimed.gap <= tol * claimed.primal, (seed, at, claimed)
         data = (X, y, loss, at, weights, free, ratio)
-        check(data, found.w, found.b, found.alpha, claimed, (seed, at))
+        served = next(run for run in path.results if run.alpha is found.alpha)
+        check(data, found.w, found.b, dual_point(served), claimed, (seed, at))
     return len(path.lams)
 
 

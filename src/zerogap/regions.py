@@ -108,7 +108,8 @@ class Evidence:
         doubt = score_doubt(problem.rows, lengths, length_above(np.asarray(w)))
         if problem.loss.task == "regression":
             doubt = doubt + gamma(4) * np.abs(y)  # the shift of targets
-        proof = proof._replace(z=host(proof.z))
+        alpha = proof.alpha if proof.rest is None else proof.alpha + proof.rest
+        proof = proof._replace(alpha=alpha, rest=None, z=host(proof.z))
         rows = (y, share, lengths, doubt, Slip.of(problem, proof.alpha))
         given = (problem.strength, problem.fit_intercept, proof)
         return cls(problem.loss, *rows, *given, shifted.origin, shifted.target)

@@ -88,7 +88,7 @@ class Witness:
     def of(cls, problem: Problem, w: np.ndarray, proof: Proof) -> Witness:
         """Return what the model and the dual point of a proof say."""
         b, alpha, plain = proof.b, proof.alpha, problem.scores(w)
-        found, u = problem.evaluated(w, b, plain, alpha)
+        found, u, _ = problem.evaluated(w, b, plain, alpha)
         convexity, p = problem.penalty.convexity(), problem.to_weights(u)
         size = length_above(w) + length_above(p)
         off = 0.5 * (found.off + gamma(8) * length_above(u)) / convexity + gamma(4) * size

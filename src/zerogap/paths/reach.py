@@ -67,7 +67,8 @@ class Reach:
         if shifted:
             b, slip = shifted.precisely_inward(w, b)
         tolerated = ENOUGH * _SHARE * tol
-        found, u = inner.evaluated(w, b, inner.scores(w), result.alpha, tolerated)
+        rest = None if result.proof is None else result.proof.rest
+        found, u, _ = inner.evaluated(w, b, inner.scores(w), result.alpha, tolerated, rest)
         self.off, self.sums = found.off, gamma(w.size + 8)
         self.found = displaced(inner, found, slip)
         self.v = problem.lam * u
