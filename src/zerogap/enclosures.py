@@ -59,8 +59,8 @@ def dual_slope(loss, slip, a, z, y):
     if a == 0.0:
         return 0.0
     aim = loss.aim(y)
-    conjugate = abs(loss.excess(a, aim, y)) + loss.value(aim, y)
-    return abs(z - aim) + 2.0 * conjugate / abs(a) + slip.steep + max(1.0, slip.unit) * abs(a)
+    conjugate = abs(loss.conjugate(a, y) + a * aim) / abs(a) + 8.0 * UNIT * abs(aim)
+    return abs(z - aim) + 2.0 * conjugate + slip.steep + max(1.0, slip.unit) * abs(a)
 
 
 @inlined
