@@ -90,7 +90,7 @@ class Proving:
         doubt: float = 0.0,
     ) -> Proof:
         """Return what (w, b), with the scores z of w, and a feasible alpha prove."""
-        found, _, added = self.evaluated(w, b, z, alpha, tolerated, rest)
+        found, _, added = self.evaluated(w, b, z, alpha, tolerated, rest, doubt)
         return Proof.of(found, b, alpha, z)._replace(rest=added)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -102,6 +102,7 @@ class Proving:
         alpha: np.ndarray,
         tolerated: float = 0.0,
         rest: np.ndarray | None = None,
+        doubt: float = 0.0,
     ) -> tuple[Evaluation, np.ndarray, np.ndarray | None]:
         """Return the numbers of a proof, the dual sum that they are about, and what alpha lacks.
 

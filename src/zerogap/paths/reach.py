@@ -28,7 +28,7 @@ from scipy import optimize
 from zerogap.centring import centred
 from zerogap.certificate import Certificate
 from zerogap.checks import is_positive
-from zerogap.gap import ENOUGH, TINY, UNIT, displaced, gamma, slack_above
+from zerogap.gap import ENOUGH, TINY, UNIT, gamma, slack_above
 from zerogap.multiclass_losses import MulticlassHinge
 from zerogap.problem import Problem
 from zerogap.progress import Progress
@@ -68,14 +68,14 @@ class Reach:
             b, slip = shifted.precisely_inward(w, b)
         tolerated = ENOUGH * _SHARE * tol
         rest = None if result.proof is None else result.proof.rest
-        found, u, _ = inner.evaluated(w, b, inner.scores(w), result.alpha, tolerated, rest)
-        self.off, self.sums = found.off, gamma(w.size + 8)
-        self.found = displaced(inner, found, slip)
+        given = (w, b, inner.scores(w), result.alpha, tolerated, rest, slip)
+        found, u, _ = inner.evaluated(*given)
+        self.off, self.blur, self.sums = found.off, found.blur, gamma(w.size + 8)
         self.v = problem.lam * u
         self.cost = penalty_cost(problem.penalty, w.ravel())
         self.loss = max(0.0, found.primal - self.lam * self.cost)
         slack = 0.0 if math.isnan(found.slack) else found.slack
-        self.excess = max(0.0, self.found.gap - slack) + 2.0 * UNIT * self.found.gap + TINY
+        self.excess = max(0.0, found.gap - slack) + 2.0 * UNIT * found.gap + TINY
         self.low, self.high = self._reach(lam_min), self._reach(lam_max)
 
     def certificate(self, lam: float) -> Certificate:
@@ -92,7 +92,7 @@ class Reach:
     def _values(self, lam: float) -> tuple[float, float, float]:
         """Return P, the gap, and how far P may be off."""
         penalty = lam * self.cost
-        blur = self.found.blur * max(1.0, lam / self.lam) + self.sums * penalty
+        blur = self.blur * max(1.0, lam / self.lam) + self.sums * penalty
         blur += self.sums * (self.loss + self.lam * self.cost)
         gap = self.excess + lam * self._slack(lam)
         return self.loss + penalty, gap * (1.0 + gamma(8)), blur
