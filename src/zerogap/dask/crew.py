@@ -135,9 +135,12 @@ class Crew:
             self.stamp += 1
             return reply
 
-    def newton(self, w: np.ndarray, b: Any, gamma: float, recentre: bool) -> Reply:
-        """Ask for the sums of a Newton step at (w, b), whose dual variables are kept."""
-        given = (self.stamp, w, b, gamma, recentre)
+    def newton(self, w: np.ndarray, b: Any, bends: tuple[float, float], recentre: bool) -> Reply:
+        """Ask for the sums of a Newton step at (w, b), whose dual variables are kept.
+
+        `bends` are gamma and damping of `zerogap.solvers.summed_newton.sums_at`.
+        """
+        given = (self.stamp, w, b, bends, recentre)
         reply = self._ask(work.newton, [given] * len(self.groups))
         self.stamp += 1
         return reply

@@ -82,7 +82,7 @@ def newton(run: Run, w: np.ndarray) -> None:
 
     def evaluate(w: np.ndarray, b: Any) -> Sums:
         nonlocal recentre, sums
-        sums = run.crew.newton(w, b, point.gamma, recentre)
+        sums = run.crew.newton(w, b, (point.gamma, point.damping), recentre)
         recentre = False
         return sums.summed
 

@@ -200,7 +200,7 @@ def evaluate(
 
 
 def newton(
-    run: str, group: int, stamp: int, w: np.ndarray, b: Any, gamma: float, recentre: bool
+    run: str, group: int, stamp: int, w: np.ndarray, b: Any, bends: Any, recentre: bool
 ) -> Reply | None:
     """Set the dual variables that answer (w, b) in the sub-problem: the sums of a Newton step.
 
@@ -216,7 +216,7 @@ def newton(
             if not len(chunk.centre):
                 chunk.centre = np.zeros(chunk.part.dual_shape)
             part = chunk.part._with(fit_intercept=found.spec.fit_intercept)
-            sums, alpha = sums_at(part, w, b, chunk.centre, gamma)
+            sums, alpha = sums_at(part, w, b, chunk.centre, *bends)
             reply.summed = sums if reply.summed is None else reply.summed + sums
             reply.sums += part.balance_sums(alpha)
             chunk.keep(stamp + 1, alpha, None)

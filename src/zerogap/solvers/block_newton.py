@@ -152,9 +152,9 @@ class BlockNewton(Solver):
         total: Any = None
         with contextlib.closing(problem.stream()) as blocks:
             for k, part in blocks:
-                rows, gamma = problem.span(k), state.point.gamma
+                rows, gamma, damping = problem.span(k), state.point.gamma, state.point.damping
                 centre = state.centre[rows] if gamma else _EMPTY
-                sums, alpha = summed_newton.sums_at(part, w, b, centre, gamma)
+                sums, alpha = summed_newton.sums_at(part, w, b, centre, gamma, damping)
                 state.alpha[rows] = alpha
                 total = sums if total is None else total + sums
         return total

@@ -19,7 +19,7 @@ from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers import multiclass_newton, soft_l1
 from zerogap.solvers.hessian import Hessian, SummedHessian
-from zerogap.solvers.line_search import Way, search, straight_way
+from zerogap.solvers.line_search import Way, adapted_damping, search, straight_way
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, SummedMulticlassHessian
 from zerogap.solvers.newton import BALANCE, first_gamma, respond, sum_excess, two_like
 
@@ -52,11 +52,12 @@ class Sums:
 
 
 def sums_at(
-    part: Problem, w: np.ndarray, b: Any, centre: np.ndarray, gamma: float
+    part: Problem, w: np.ndarray, b: Any, centre: np.ndarray, gamma: float, damping: float = 0.0
 ) -> tuple[Sums, np.ndarray]:
     """Return what these rows add up to at (w, b), and the dual variables that answer it.
 
-    With gamma > 0 these are the ones of the sub-problem, near the dual variables `centre`.
+    With gamma > 0 these are the ones of the sub-problem, near the dual variables `centre`.  Damping
+    is the part of the largest curvature that is added to each row's own, see `adapted_damping`.
     """
     z = part.scores(w) + b
     if isinstance(part, MulticlassProblem):
@@ -70,6 +71,7 @@ def sums_at(
         value, _ = respond(part, z, z, 0.0, alpha, h, centre, gamma)
         data = (part.loss, part.y, part.share, alpha, z)
         excess = part.over_rows(sum_excess, *data) if gamma else 0.0
+        h = h + damping * part.loss.smoothness * part.share if damping else h
         matrix = Hessian(part, h).rows_part()
     return Sums(value, excess, part.dual_sum(alpha), part.share @ alpha, matrix), alpha
 
@@ -88,6 +90,7 @@ class Point:
     value: float = math.inf  # of the sub-problem, at most that of the problem
     excess: float = math.inf  # the part of the gap that smoothing costs
     residual: float = math.inf  # the part of the gap that the sub-problem's solution would close
+    damping: float = 0.0  # part of the largest curvature that is added to each row's own
     noisy: int = 0  # steps in a row that were all noise
     stalled: bool = False  # whether no step makes the objective smaller
     sums: Sums | None = field(default=None, metadata={"saved": False})  # at the point
@@ -166,6 +169,11 @@ def step(frame: Any, point: Point, evaluate: Evaluate) -> int:
     if stuck and point.gamma and point.gamma < MOST_OF_LEAST * point.least:  # too few rows bend
         point.gamma, point.sums = 10.0 * point.gamma, None
         return passes
+    if not point.gamma and np.ndim(point.w) == 1:
+        before, point.damping = point.damping, adapted_damping(point.damping, t)
+        if stuck and before < point.damping:
+            point.sums = None
+            return passes
     point.stalled = stuck or point.noisy > MOST_NOISY
     point.steps += 1
     if len(point.soft):
