@@ -158,10 +158,10 @@ class Crew:
         return self._ask(work.examine, [(self.stamp, w, b, offsets, sums)] * len(self.groups))
 
     def precisely(
-        self, w: np.ndarray, b: Any, sums: Any, rounded: np.ndarray, missing: Any
+        self, w: np.ndarray, b: Any, sums: Any, rounded: np.ndarray, missing: Any, doubt: float
     ) -> PreciseSums:
         """Ask for the sums of that certificate in twice the precision."""
-        given = (self.stamp, w, b, sums, rounded, missing)
+        given = (self.stamp, w, b, sums, rounded, missing, doubt)
         return self._ask(work.precisely, [given] * len(self.groups)).summed
 
     def release(self) -> None:

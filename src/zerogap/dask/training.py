@@ -150,16 +150,20 @@ class Run:
         offsets = (
             _OFFSETS * step if self.spec.fit_intercept and not np.ndim(self.b) else np.zeros(1)
         )
-        w, b, proof = self._delivered(self._proof(w, offsets, sums), w, sums)
+        w, b, proof = self._delivered(self._proof(w, self.b, offsets, sums), w, sums)
         self.patience = 0.3 * estimate
         if proof.gap <= self.limits.tol * abs(proof.primal):
             self.reason, self.best = "converged", None
         self.record(phase, w, b, proof.certificate, True)
         return bool(self.reason)
 
-    def _proof(self, w: np.ndarray, offsets: np.ndarray, sums: Any, b: Any = None) -> Proof:
-        """Return what w, with the best of the intercepts b + offsets, proves."""
-        b = self.b if b is None else b
+    def _proof(
+        self, w: np.ndarray, b: Any, offsets: np.ndarray, sums: Any, doubt: float = 0.0
+    ) -> Proof:
+        """Return what w, with the best of the intercepts b + offsets, proves.
+
+        `doubt` is how far b may be from the one that is meant.
+        """
         reply = self.crew.examine(w, b, offsets, sums)
         best = int(np.argmin([terms.value for terms in reply.terms]))
         b, frame = b + offsets[best], self.frame._with(fit_intercept=self.spec.fit_intercept)
@@ -171,13 +175,14 @@ class Run:
         point = (w, b, penalty, reply.u, conjugates)
         terms = reply.terms[best]
         found, errors = conclude(frame, self.sizes, terms, *point)
+        found = displaced(frame, found, doubt)
         if found.is_coarse(ENOUGH * self.limits.tol):
             missing = frame.missing_balance(
                 np.concatenate(reply.numbers), self.sizes.rows, terms.mass
             )
-            precise = self.crew.precisely(w, b, sums, self.rounded, missing)
+            precise = self.crew.precisely(w, b, sums, self.rounded, missing, doubt)
             known = (terms, self.sizes, errors, precise, missing, self.rounded, self.spec.lam)
-            better = conclude_precisely(frame, w, b, *known, self.even)
+            better = conclude_precisely(frame, w, b, *known, self.even, doubt)
             found = min(found, better, key=lambda e: e.gap)
         return Proof.of(found, b, None)
 
@@ -187,11 +192,11 @@ class Run:
         if not self.centred:
             return w, b, proof
         moved = displaced(self.frame, proof, self.centred.doubt(w, b))
-        if not moved.gap - proof.gap > max(ENOUGH * proof.gap, ENOUGH * self.limits.tol):
+        if not moved.gap - proof.gap > ENOUGH * max(proof.gap, self.limits.tol * proof.primal):
             return w, b, moved
         w, b = self.centred.nudged(w, proof.b, self.sizes.columns)
         inner, off = self.centred.precisely_inward(w, b)
-        return w, b, displaced(self.frame, self._proof(w, np.zeros(1), sums, inner), off)
+        return w, b, self._proof(w, inner, np.zeros(1), sums, off)
 
     def look(self, phase: str, estimate: float) -> bool:
         """Add up the dual sum anew, and audit the model that belongs to it."""

@@ -265,13 +265,14 @@ def precisely(
     sums: Any,
     rounded: np.ndarray,
     missing: Any,
+    doubt: float,
 ) -> Reply | None:
     """Return the sums of a certificate in twice the precision."""
     with _held(run, group, stamp) as found:
         if found is None or found.spec is None:
             return None
         parts = [
-            part.precise_sums(w, b, alpha, rounded, missing)
+            part.precise_sums(w, b, alpha, rounded, missing, doubt)
             for part, alpha in _feasible(found, stamp, sums)
         ]
         return Reply(summed=functools.reduce(operator.add, parts))

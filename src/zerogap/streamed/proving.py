@@ -12,7 +12,7 @@ import numpy as np
 
 from zerogap.certificate import Certificate
 from zerogap.checks import check_intercept
-from zerogap.gap import Errors, Evaluation, Sizes, Terms, conclude
+from zerogap.gap import Errors, Evaluation, Sizes, Terms, conclude, displaced
 from zerogap.losses import Loss
 from zerogap.penalties import L2, ElasticNet
 from zerogap.proving import Proof, conclude_precisely, rounded_columns
@@ -65,9 +65,13 @@ class StreamedProving:
         alpha: Any,
         tolerated: float = 0.0,
         rest: None = None,
+        doubt: float = 0.0,
     ) -> Proof:
-        """Return what (w, b), with the scores z of w, and a feasible alpha prove."""
-        return self._prove(w, b, alpha, z, self.dual_sum(alpha), tolerated)
+        """Return what (w, b), with the scores z of w, and a feasible alpha prove.
+
+        There is no `rest` of dual points here; `doubt` is how far b may be from the one meant.
+        """
+        return self._prove(w, b, alpha, z, self.dual_sum(alpha), tolerated, doubt)
 
     def scores(self, w: np.ndarray) -> Any:
         """Return x_i . w for all rows, from one pass over the store."""
@@ -108,7 +112,14 @@ class StreamedProving:
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def _prove(
-        self, w: np.ndarray, b: Any, alpha: Any, z: Any, u: np.ndarray, tolerated: float = 0.0
+        self,
+        w: np.ndarray,
+        b: Any,
+        alpha: Any,
+        z: Any,
+        u: np.ndarray,
+        tolerated: float = 0.0,
+        doubt: float = 0.0,
     ) -> Proof:
         """Return what (w, b) with its scores and a feasible alpha with its dual sum prove."""
         if not np.isfinite(w.sum() + u.sum() + np.sum(b)):  # nothing is proved
@@ -124,13 +135,21 @@ class StreamedProving:
             return means, self.nothing._penalty_conjugate(u)
 
         found, errors = conclude(self, sizes, terms, w, b, penalty, u, conjugates)
+        found = displaced(self, found, doubt)
         if found.is_coarse(tolerated):
-            better = self._precisely(w, b, alpha, terms, sizes, errors)
+            better = self._precisely(w, b, alpha, terms, sizes, errors, doubt)
             found = min(found, better, key=lambda e: e.gap)
         return Proof.of(found, b, alpha)
 
     def _precisely(
-        self, w: np.ndarray, b: Any, alpha: Any, terms: Terms, sizes: Sizes, rough: Errors
+        self,
+        w: np.ndarray,
+        b: Any,
+        alpha: Any,
+        terms: Terms,
+        sizes: Sizes,
+        rough: Errors,
+        doubt: float,
     ) -> Evaluation:
         """Return P and the gap from one more pass, in twice the precision."""
         known, rounded = self._survey, 0.0 * self.column_sizes
@@ -142,10 +161,10 @@ class StreamedProving:
         with contextlib.closing(self.stream()) as blocks:
             for k, part in blocks:
                 point = (w, b, np.ascontiguousarray(alpha[self.span(k)]))
-                more = part.precise_sums(*point, rounded, missing)
+                more = part.precise_sums(*point, rounded, missing, doubt)
                 sums = more if sums is None else sums + more
         given = (w, b, terms, sizes, rough, sums, missing, rounded, self.lam, known.even)
-        return conclude_precisely(self, *given)
+        return conclude_precisely(self, *given, doubt)
 
     def feasible(self, alpha: Any) -> Any:
         """Return alpha clipped to the loss' domain and, with an intercept, made to sum to zero.
