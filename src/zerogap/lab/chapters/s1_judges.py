@@ -253,6 +253,20 @@ def variance(table: Any) -> list[dict[str, Any]]:
     ]
 
 
+def windows(table: Any) -> list[dict[str, Any]]:
+    """Return how far the window moves with the report's blur, by class."""
+    return [
+        {
+            "class": kind,
+            "pictures": len(part),
+            "median": float(part["moved"].median()),
+            "90 % below": float(part["moved"].quantile(0.9)),
+            "more than 10 pixels, %": 100 * float((part["moved"] > 10).mean()),
+        }
+        for kind, part in table.groupby("class", sort=False)
+    ]
+
+
 def sources(table: Any) -> list[dict[str, Any]]:
     """Return how numbers and groups of like pictures agree, by folder and class."""
     return [

@@ -5,9 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from zerogap.lab import Arm, Chapter, Claim, Data, Experiment, Lines, Table
+from zerogap.lab import Arm, Chapter, Claim, Data, Experiment, Gallery, Lines, Table
 from zerogap.lab.chapters import s3_judges as judges
-from zerogap.lab.chapters.s3_cells import COSTS, cost, digits, textbook, validation_error
+from zerogap.lab.chapters.s3_cells import (
+    COSTS,
+    cost,
+    digits,
+    pictures,
+    textbook,
+    validation_error,
+)
 from zerogap.lab.chapters.s3_judges import (
     AVERAGED,
     BATCHES,
@@ -17,6 +24,7 @@ from zerogap.lab.chapters.s3_judges import (
     SINGLE,
     SMALL,
     TUNED,
+    WORD_FOR_WORD,
 )
 
 MINI, MNIST = Data("mini-mnist"), Data("mnist")
@@ -39,6 +47,13 @@ RIVALS = {
     AVERAGED: BCFW[AVERAGED],
     **{f"SSGD, step {step:g} / sqrt(t)": ROOT.format(step) for step in HINGE_STEPS},
 }
+ALGORITHMS = {
+    "algorithm 3": "1",
+    "algorithm 4": "1",
+    "algorithm 5, b = 16": "16",
+    "algorithm 5, b = 256": "256",
+    "algorithm 5, b = N": "N",
+}
 LABELS = {
     "batch": "rows per batch or block",
     "estimate": "objective as the practical prints it",
@@ -60,6 +75,10 @@ def _descent(passes: int, more: int) -> tuple[Arm, ...]:
     return (
         *(Arm(name, solver, epochs=passes, seeds=(0,)) for name, solver in gd.items()),
         *(Arm(name, f"{sgd}:batch_size=64", epochs=more) for name, sgd in SGDS.items()),
+        *(
+            Arm(f"{name}, batches of 256", f"{sgd}:batch_size=256", epochs=more)
+            for name, sgd in SGDS.items()
+        ),
     )
 
 
@@ -78,6 +97,7 @@ def _by_mu(mus: Sequence[float], patience: Mapping[float, int]) -> tuple[Arm, ..
     tuned = "sgd:batch_size=4:step=0.003:schedule=inverse:output=average"
     return (
         *(Arm(SINGLE, BCFW[SINGLE], lam=mu, epochs=patience.get(mu, 30)) for mu in mus),
+        Arm(BLOCKS, BCFW[BLOCKS], epochs=30),
         Arm(AVERAGED, BCFW[AVERAGED], epochs=20),
         Arm(DEFAULT, f"{SSGD}:batch_size=256", epochs=5),
         Arm(SMALL, tuned, epochs=5),
@@ -93,6 +113,32 @@ _SPLIT = (
     "The rows are split with a fixed seed, sizes as in the practical's code; which rows its "
     "mini-mnist had is not known.",
     "All methods start at w = 0.",
+)
+PICTURES = Experiment(
+    id="S3-pictures",
+    title="Digits, and a conditional-gradient step",
+    question="What do the data look like, and what does a step of Frank-Wolfe do?",
+    data=(MINI,),
+    seeds=(0,),
+    function=pictures,
+    figures=(
+        Gallery(
+            id="S3-digits",
+            title="Two examples of each digit",
+            covers=("S3-35",),
+            where={"figure": "digits"},
+        ),
+        Gallery(
+            id="S3-step",
+            title="A conditional-gradient step on a triangle",
+            caption="Blue: level lines of the objective. Brown: level lines of its linear model at "
+            "x, dashed where it is below its value at x. The best vertex s of the linear model is "
+            "a corner; the step goes from x towards s, as far as is best.",
+            covers=("S3-35", "S3-11"),
+            where={"figure": "step"},
+        ),
+    ),
+    differs=("The step is drawn in two dimensions; the practical shows a bowl in three.",),
 )
 DESCENT = Experiment(
     id="S3-descent",
@@ -192,6 +238,7 @@ DUEL = Experiment(
     losses=("multiclass-hinge",),
     lams=(MU,),
     arms=(
+        Arm(WORD_FOR_WORD, "bcfw:batch_size=256", columns={"printed": 256}),
         *(Arm(name, solver) for name, solver in BCFW.items()),
         Arm(DEFAULT, f"{SSGD}:batch_size=256"),
         Arm(TUNED, "sgd:output=average", epochs=1, columns={"tuned": True}),
@@ -338,11 +385,11 @@ PRINTED = Experiment(
     lams=(1e-1, 1e-2),
     arms=tuple(
         Arm(
-            f"b = {b}, {'clipped' if clipped else 'as printed'}",
+            f"{name}, {'clipped' if clipped else 'as printed'}",
             "bcfw",
-            columns={"b": b, "clipped": clipped},
+            columns={"algorithm": int(name[10]), "b": b, "clipped": clipped},
         )
-        for clipped, b in itertools.product((True, False), ("1", "16", "N"))
+        for clipped, (name, b) in itertools.product((True, False), ALGORITHMS.items())
     ),
     seeds=range(3),
     epochs=12,
@@ -382,7 +429,8 @@ COST = Experiment(
     title="Time of a step and memory",
     question="How do time and memory grow with rows N, features d, classes C and block size b?",
     arms=tuple(
-        Arm(name, "sgd" if name == "SGD" else "bcfw", columns={"repeats": 7}) for name in COSTS
+        Arm(name, {"SGD": "sgd", "GD": "gd"}.get(name, "bcfw"), columns={"repeats": 7})
+        for name in COSTS
     ),
     seeds=range(5),
     timed=True,
@@ -435,7 +483,7 @@ CHAPTER = Chapter(
     "large set, and that block-coordinate Frank-Wolfe (BCFW) does without a learning rate. Here "
     "each of its runs is repeated with several seeds, drawn by iterations and by passes over the "
     "data, and BCFW meets a tuned opponent as well.",
-    experiments=(DESCENT, BATCH, DUEL, RATE, MU_SWEEP, PRINTED, COST),
+    experiments=(PICTURES, DESCENT, BATCH, DUEL, RATE, MU_SWEEP, PRINTED, COST),
     notes={
         "S3-03": "MNIST is split into 50 000 rows for training, 10 000 for validation and 10 000 "
         "for test; `zerogap practical` uses the same rows.",

@@ -27,6 +27,7 @@ from zerogap.lab.statistics import number
 
 GD, SGD = "GD, step 0.01", "SGD, step 0.01 / sqrt(t)"  # the practical's steps
 BLOCKS, SINGLE, AVERAGED = "BCFW, blocks of 256", "BCFW", "BCFW, weighted average"
+WORD_FOR_WORD = "algorithm 5 as printed, b = 256"
 DEFAULT, TUNED, SMALL = "SSGD, batches of 256", "SSGD, tuned", "SSGD, batches of 4"
 BATCHES = (4, 16, 64, 256, 1024, 4096)
 HINGE_STEPS = (1e-3, 1e-2, 1e-1)
@@ -35,6 +36,7 @@ LARGE = ", large"  # ends the names of methods whose arrays outgrow the cache
 THEORY = {  # time of a step, and memory
     "Frank-Wolfe, A dense": ("N d C C", "N d C C"),
     "Frank-Wolfe, A sparse": ("N d C", "N d C"),
+    "GD": ("N d C", "d C"),
     "SGD": ("b d C", "d C"),
     "algorithm 4": ("d C", "N d C"),
     "algorithm 5": ("b d C", "N d C / b"),
