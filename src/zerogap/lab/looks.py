@@ -24,12 +24,21 @@ class Look(NamedTuple):
     symbol: str
 
 
-def looks(names: Sequence[Any], solvers: Mapping[str, str]) -> dict[Any, Look]:
+def looks(
+    names: Sequence[Any], solvers: Mapping[str, str], distinct: bool = False
+) -> dict[Any, Look]:
     """Return a look for each line of a figure.
 
     Lines that are arms have the colour of their solver; numbers have a scale from light to dark;
-    other names the colours of the palette, in turn.
+    other names the colours of the palette, in turn.  With `distinct` every line has a colour,
+    dashes and marker of its own.
     """
+    if distinct:
+        styles = map(style, range(len(names)))
+        return {
+            name: Look(found.colour, 0.0, found.dashes, *found[2:])
+            for name, found in zip(names, styles, strict=True)
+        }
     if len(names) > 1 and all(isinstance(name, int | float | np.number) for name in names):
         return {name: _on_scale(k, len(names)) for k, name in enumerate(names)}
     families = [solvers.get(name, "").partition(":")[0] for name in names]

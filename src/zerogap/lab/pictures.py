@@ -55,7 +55,8 @@ def draw(drawing: Mapping[str, Any]) -> Any:
     grid = figure.subplots(down, across, squeeze=False)
     for axes, panel in zip(grid.flat, panels, strict=False):
         {"lines": _lines, "points": _points, "heat": _heat}[kind](axes, drawing, panel)
-        axes.set_title(panel["title"], fontsize=10)
+        words = [word for word in (panel["title"], panel.get("side")) if word]
+        axes.set_title(", ".join(words), fontsize=10)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     figure.suptitle(drawing["title"])
@@ -105,6 +106,8 @@ def _lines(axes: Any, drawing: Mapping[str, Any], panel: Mapping[str, Any]) -> N
         )
     axes.set(xlabel=drawing["x"][x], ylabel=drawing["y"][y], yscale=drawing["scale"])
     axes.set_xscale(drawing["x_scale"])
+    if y in panel.get("zoom", {}):
+        axes.set_ylim(*panel["zoom"][y])
     for axis in (axes.xaxis, axes.yaxis):
         low, high = axis.get_view_interval()
         if axis.get_scale() == "log" and high > 100 * low:

@@ -437,12 +437,13 @@ def _step_picture(label: str) -> np.ndarray:
     axes.contour(grid[..., 0], grid[..., 1], plane, 9, colors="#b3672e", linewidths=0.8)
     axes.fill(*corners.T, color="#123f63", alpha=0.18)
     axes.plot(*x, "o", color="black")
-    axes.annotate("x", x, xytext=(6, 4), textcoords="offset points")
+    axes.annotate("x", tuple(x), xytext=(6, 4), textcoords="offset points")
     if part >= 1:
         axes.plot(*s, "s", color="#c0392b")
-        axes.annotate("s", s, xytext=(6, 6), textcoords="offset points")
+        axes.annotate("s", tuple(s), xytext=(6, 6), textcoords="offset points")
     if part >= 2:
-        axes.annotate("", x + gamma * (s - x), x, arrowprops={"arrowstyle": "->", "color": "green"})
+        arrow = {"arrowstyle": "->", "color": "green"}
+        axes.annotate("", tuple(x + gamma * (s - x)), tuple(x), arrowprops=arrow)
     axes.set_axis_off()
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3]

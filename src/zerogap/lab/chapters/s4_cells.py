@@ -33,7 +33,8 @@ def proofs(cell: Cell, data: Loaded) -> list[dict[str, Any]]:
     k, T = cell.arm.columns["k"], cell.arm.columns["T"]
     best = optimum(problem)
     run = _Run(problem, data.X, k, cell.seed)
-    slack: dict[str, list[float]] = {f"Lemma {j}": [] for j in range(1, 6)} | {GRADIENT: []}
+    names = [*(f"Lemma {j}" for j in range(1, 6)), GRADIENT]
+    slack: dict[str, list[float]] = {name: [] for name in names}
     others = np.random.default_rng(cell.seed + 1)
     total = 0.0
     for t in range(1, T + 1):
