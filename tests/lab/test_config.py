@@ -61,7 +61,7 @@ def test_own_data_from_the_command_line(zerogap, config, tmp_path, monkeypatch):
     content = json.loads(outcome.stdout)
     claim = content["verdicts"][0]
     assert claim["statement"] == "sdca ends with a lower gap than by turns"
-    assert claim["verdict"] in ("holds", "does not hold")
+    assert claim["verdict"] in ("holds", "does not hold", "undecided")
     assert "2 runs" in claim["evidence"][0]
     page = (tmp_path / "out" / "report.html").read_text()
     assert "my rows" in page

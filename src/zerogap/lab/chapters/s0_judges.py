@@ -215,9 +215,8 @@ def judge_smoother(table: Any) -> Verdict:
         f"{words.get(below(own[0]), 'not significantly different')}."
     )
     robustness = (
-        f"Over all lambdas it is smoother over the whole run on {_yes(whole)} of {len(whole)} "
-        f"problems, after the first epoch on {_yes(late)}, and rougher then on "
-        f"{sum(below(e) == NO for e in late)}."
+        f"Of {_lambdas(whole)}, it is smoother over the whole run on {_yes(whole)}, after the "
+        f"first epoch on {_yes(late)}, and rougher then on {sum(below(e) == NO for e in late)}."
     )
     return conclude(map(below, own), sentence, own, "lambda", robustness, (*whole, *late))
 

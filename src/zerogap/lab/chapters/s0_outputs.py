@@ -146,9 +146,12 @@ def judge_accuracy(table: Any) -> Verdict:
     effects = _averaged_minus_last(table, "accuracy", "test accuracy in %")
     largest = max(effects.values(), key=lambda effect: abs(effect.estimate))
     clear = [name for name, effect in effects.items() if YES in (above(effect), below(effect))]
+    answers = [within(effect, -IMPORTANT, IMPORTANT) for effect in effects.values()]
     sentence = (
-        f"Averaging changes the test accuracy by {abs(largest.estimate):.2f} percentage points at "
-        f"most ({largest.what.split(', ', 2)[2]}); important would be {IMPORTANT:g} point."
+        f"Averaging changes the test accuracy by less than {IMPORTANT:g} percentage point, for "
+        f"certain, with {answers.count(YES)} of {len(answers)} options, and by more with "
+        f"{answers.count(NO)}; the largest change is {abs(largest.estimate):.2f} points "
+        f"({largest.what.split(', ', 2)[2]})."
     )
     robustness = (
         f"Differences that small are still certain for {listed(clear)}: {len(clear)} of "
@@ -156,7 +159,6 @@ def judge_accuracy(table: Any) -> Verdict:
         if clear
         else "No interval leaves 0 out: even small differences are not certain."
     )
-    answers = (within(effect, -IMPORTANT, IMPORTANT) for effect in effects.values())
     return conclude(answers, sentence, effects.values(), "the option", robustness)
 
 

@@ -280,9 +280,9 @@ def judge_advice(advised: str, own: Callable[[Any], float]) -> Callable[[Any], V
             f"in {count.k} of {count.n} runs on {place}" for place, count in counts.items()
         )
         robustness = (
-            f"Over three lambdas: by iterations {_runs(further[:half])} in all, by examples "
+            f"Over three lambdas it is first {_runs(further[:half])} by iterations, and "
+            f"{_runs(further[half:])} by examples read."
         )
-        robustness += f"read {_runs(further[half:])}."
         return conclude(
             map(mostly, counts.values()),
             f"{sentence}.",

@@ -88,7 +88,7 @@ def epochs_needed(table: Any) -> Verdict:
         for name in (SDCA, FIRST, PEGASOS)
     ]
     sentence = "Within a point of the final error, to stay: " + listed(
-        f"{name} from epoch {effect.estimate:g} on"
+        f"{name} from epoch {effect.numbers} on"
         for name, effect in zip((SDCA, FIRST, PEGASOS), effects, strict=True)
     )
     answers = [within(effect, 0, 2) for effect in effects[:2]] + [within(effects[2], 3, 5)]
