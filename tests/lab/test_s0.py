@@ -8,7 +8,7 @@ import pytest
 
 from lab.test_s0_outcomes import race
 from zerogap.lab import Arm
-from zerogap.lab.chapters import s0, s0_outputs, s0_races, s0_theory
+from zerogap.lab.chapters import s0, s0_cells, s0_outputs, s0_races, s0_theory
 from zerogap.lab.data import load
 
 
@@ -97,6 +97,6 @@ def test_steps_to_an_accuracy_grow_and_stay_below_the_theorem():
 def test_metrics_of_table_2_know_the_true_parameter():
     (cell, *_) = _cells(s0.TABLE_2, seeds=(3,), data=(s0.SIMULATED,))
     data = load(cell.data, cell.seed)
-    angle = s0.angle(None, data, None)
+    angle = s0_cells.angle(None, data, None)
     assert angle(2 * data.beta, 0.0) == pytest.approx(0.0, abs=1e-6)
     assert angle(-data.beta, 0.0) == pytest.approx(180.0)

@@ -16,6 +16,7 @@ from zerogap.comparison.pictures import GREY, save_figure
 _DASHES = ("--", ":", "-.")
 _TEXT = "#1a1d21"
 _MOST_NUMBERS = 100  # that a heat map shows
+_LEGEND_INCH = 0.085  # width of a letter of the legend
 _WORTH = 5  # drawings that take as long as the start of a process
 
 
@@ -71,8 +72,14 @@ def _legend(figure: Any, panels: Any) -> None:
         handles, labels = axes.get_legend_handles_labels()
         found |= dict(zip(labels, handles, strict=True))
     if len(found) > 1:
+        room = figure.get_figwidth() / _LEGEND_INCH
+        widest = max(map(len, found))
         figure.legend(
-            list(found.values()), list(found), loc="outside lower center", ncols=3, frameon=False
+            list(found.values()),
+            list(found),
+            loc="outside lower center",
+            ncols=max(1, min(3, int(room / (widest + 6)))),  # 6 letters are the line's sample
+            frameon=False,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ FOUR = ("SDCA", "PEGASOS", "ASDCA", "mini-batch PEGASOS")
 THEORY = "ASDCA, theta of the theory"
 AXES = {"updates": "iterations", "examples": "examples read"}
 LEFT = {0.1: "90", 0.05: "95", 0.01: "99"}  # what is left of the way, and what is done, in %
+COARSE = {0.5: "50", 0.2: "80"}
 BUDGET = {"simulated": 33_500, "skin": 735_171}  # iterations of the report; genomic 9 200
 STEPS = 9_200
 STAND_IN = {"gravier": "gravier (for genomic)"}
@@ -86,6 +87,17 @@ def with_limit(table: Any) -> Any:
     return table.assign(limit=np.where(known, own, table["hinge_optimum"]))
 
 
+WAYS = {f"left_{way}": f"{way} % of the way" for way in LEFT.values()}
+
+
+def with_way(table: Any) -> Any:
+    """Add the share of the way that is left, from 0.001 to 3, and the shares that are judged."""
+    table = with_place(with_limit(table))
+    left = (table["hinge_primal"] - table["limit"]) / (1.0 - table["limit"])
+    marks = {f"left_{way}": share for share, way in LEFT.items()}
+    return table.assign(way_left=left.clip(1e-3, 3.0), **marks)
+
+
 def arrival(run: Any, axis: str, left: float) -> tuple[float, float]:
     """Return where on the axis a run has only a share `left` of its way before it, for good.
 
@@ -129,14 +141,16 @@ def in_budget(table: Any) -> Any:
 Good = Callable[[Places], bool]
 
 
-def races(table: Any, axis: str, good: Good) -> dict[str, dict[float, Count]]:
+def races(
+    table: Any, axis: str, good: Good, shares: Mapping[float, str] = LEFT
+) -> dict[str, dict[float, Count]]:
     """Return in how many runs something is so, by data set and share of the way."""
     found: dict[str, dict[float, Count]] = {}
     table = with_limit(table)
     table = in_budget(table) if axis == "updates" else table
     for name, part in split(table, ("data",)):
         place = place_of(name)
-        for left, way in LEFT.items():
+        for left, way in shares.items():
             runs = [good(places) for places in arrivals(part, axis, left)]
             text = f"{place}, {way} % of the way, by {AXES[axis]}"
             found.setdefault(place, {})[left] = Count(text, sum(runs), len(runs))
@@ -163,6 +177,7 @@ def judge_race(what: str, *goods: Good) -> Callable[..., Verdict]:
     def judge(*tables: Any) -> Verdict:
         found = {words: _together(tables, "updates", good) for words, good in parts.items()}
         fair = {words: _together(tables, "examples", good) for words, good in parts.items()}
+        rough = {w: _together(tables, "updates", good, COARSE) for w, good in parts.items()}
         counts = {
             (words, place, left): count
             for words, places in found.items()
@@ -176,14 +191,17 @@ def judge_race(what: str, *goods: Good) -> Callable[..., Verdict]:
             f"By iterations, at 90, 95 and 99 % of the way, {_all_told(found)}.",
             evidence,
             _on_what(answers) or "the data set",
-            f"By examples read, {_all_told(fair)}.",
+            f"By examples read, {_all_told(fair)}. By iterations at 50 and 80 % of the way, "
+            f"{_all_told(rough)}.",
         )
 
     return judge
 
 
-def _together(tables: Sequence[Any], axis: str, good: Good) -> dict[str, dict[float, Count]]:
-    return {k: v for table in tables for k, v in races(table, axis, good).items()}
+def _together(
+    tables: Sequence[Any], axis: str, good: Good, shares: Mapping[float, str] = LEFT
+) -> dict[str, dict[float, Count]]:
+    return {k: v for table in tables for k, v in races(table, axis, good, shares).items()}
 
 
 def _all_told(found: dict[str, dict[str, dict[float, Count]]]) -> str:

@@ -49,6 +49,7 @@ from zerogap.lab.chapters.s2_tables import (
     after_start,
     summarise_losses,
     take_apart,
+    with_loss,
     with_place,
     with_setting,
 )
@@ -221,7 +222,8 @@ OUTPUT = Experiment(
             y=("gap", "test_accuracy"),
             x_scale="log",
             panels="place",
-            prepare=lambda table: table.assign(place=table["data"] + ", " + table["loss"]),
+            prepare=with_loss,
+            distinct=True,
             band="quartiles",
             labels=LABELS,
         ),

@@ -111,6 +111,7 @@ def _loss_figure(id: str, title: str, **more: Any) -> Lines:
         title=title,
         x=("updates", "epoch", "examples", "seconds"),
         y=("primal", "recorded", "gap"),
+        distinct=True,
         panels="data",
         band="quartiles",
         prepare=with_recorded,
@@ -225,6 +226,7 @@ def _sweeps(id: str, data: tuple[Data, ...], per_decade: float, **more: Any) -> 
         "band": "range" if few else "interval",
         "labels": LABELS,
         "covers": covers,
+        "distinct": True,
     }
     return Experiment(
         id=id,
@@ -338,6 +340,7 @@ def _bandwidth_experiment(id: str, data: tuple[Data, ...], **more: Any) -> Exper
                 "Arrhythmia, 5 for Adult. Far below it no row is near a landmark but itself.",
                 covers=more.pop("covers", ()),
                 x="h",
+                distinct=True,
                 y="test_accuracy",
                 scale="linear",
                 x_scale="log",

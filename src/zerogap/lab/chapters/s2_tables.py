@@ -265,3 +265,9 @@ def with_one_run(table: Any) -> Any:
     table = after_start(table)
     one = table[table["solver"].isin(OWN) & (table["seed"] == table["seed"].min())]
     return pd.concat([table, one.assign(solver=one["solver"] + ", one run")])
+
+
+def with_loss(table: Any) -> Any:
+    """Name the data and the loss of each row, in words."""
+    words = table["loss"].replace({CLOSED: "logistic, closed-form step"})
+    return table.assign(place=table["data"] + ", " + words)

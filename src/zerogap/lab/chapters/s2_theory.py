@@ -84,6 +84,7 @@ STEP = Experiment(
             x=("epoch", "updates"),
             y=("gap", "share"),
             panels="place",
+            distinct=True,
             prepare=with_place,
             band="quartiles",
             labels=LABELS,
