@@ -155,3 +155,17 @@ def test_times_of_both_rules_are_measured(rows: Loaded) -> None:
             arm = Arm("x", "sdca", columns={"rule": rule, "code": code, "lam_of": "SDCA"})
             (row,) = s2_cells.step_time(make_cell(arm, epochs=2), rows)
             assert row["seconds_per_update"] > 0
+
+
+def test_choices_of_the_exact_step_have_lines_of_their_own() -> None:
+    rows = [
+        {"data": "Adult", "sweeps": "c_sdca", "solver": solver, "answer": "last", "seed": seed}
+        | {"value": c, "test_accuracy": 0.7 + 0.1 * (c == 0.05) + 0.01 * seed, "majority": 0.76}
+        for solver in ("SDCA", "SDCA, exact step")
+        for c in (0.05, 1.0)
+        for seed in range(3)
+    ]
+    lines = s2_tables.compare_choices(pd.DataFrame(rows))
+    names = [line["hyper-parameter"] for line in lines]
+    assert names == ["c of SDCA (lambda)", "c of SDCA (lambda), exact step"]
+    assert all(line["best here"] == line["report"] == 0.05 for line in lines)

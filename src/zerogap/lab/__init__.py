@@ -25,6 +25,7 @@ How to write a chapter (``chapters/s4.py`` is the pattern, ``zerogap reproduce S
 7.  Figures are `Lines` (curves over epochs, examples, updates, seconds or a parameter; median and
     band over seeds), `Points` (means with intervals, a line per category), `Heat` and `Gallery`.
     Where the report's axis is unfair: ``x=("updates", "examples"), side_by_side=True``.
+    ``zoom`` draws a panel again, enlarged; ``distinct`` gives every line its own colour.
     ``prepare`` is a function table -> table for what the declaration cannot say.
 8.  A `Table` has a function table -> list of dictionaries: texts, numbers, `Interval`, `Count`.
 9.  A claim is ``claim(id, judge, *tables)``: ``claims.toml`` says what the report states, where,

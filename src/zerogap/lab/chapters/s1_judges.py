@@ -72,7 +72,7 @@ def error_about_26(curves: Any, splits: Any) -> Verdict:
         "finds the nucleus. Whether its crops give 26 % cannot be told without them."
     )
     robustness = (
-        f"The step of the report's code is not the cause: it gives {100 * wrong.estimate:.1f} %. "
+        f"With the step of the report's code it is {100 * wrong.estimate:.1f} %. "
         f"Splits by photograph range from {100 * honest.min():.1f} % to "
         f"{100 * honest.max():.1f} %, so that one split settles little."
     )
@@ -161,7 +161,7 @@ def three_times_longer(curves: Any, code: Any) -> Verdict:
         sentence,
         effects,
         "the accuracy",
-        f"{robustness}; the report's code took 4.8 times for one epoch, which is not reproduced.",
+        f"{robustness}; the report's code took 4.8 times for one epoch.",
         further,
     )
 

@@ -73,10 +73,7 @@ def judge_clarity(table: Any) -> Verdict:
         f"From epoch to epoch SDCA's accuracy and objective change less than half as much as SGD's "
         f"in {so(own)} of {len(own)} comparisons."
     )
-    robustness = (
-        f"With one lambda for both it is so in {so(equal)} of {len(equal)}: a small lambda makes "
-        "SDCA take longer to settle."
-    )
+    robustness = f"With one lambda for both it is so in {so(equal)} of {len(equal)}."
     return conclude(map(below, own), sentence, own, "the data and the curve", robustness, equal)
 
 
@@ -340,7 +337,7 @@ def judge_newton(table: Any) -> Verdict:
         f"In Python an update with Newton's method takes {_times(own)} times the CPU time of one "
         f"by the closed form; incredibly long would be {INCREDIBLY:g} times."
     )
-    robustness = f"Compiled it takes {_times(compiled)} times, and gains more per update."
+    robustness = f"Compiled it takes {_times(compiled)} times."
     answers = (above(effect, INCREDIBLY) for effect in own)
     return conclude(answers, sentence, own, "the data set", robustness, compiled)
 

@@ -102,7 +102,7 @@ def compare_choices(table: Any) -> list[dict[str, Any]]:
     """Return table 1: the best value of each hyper-parameter, and what the report chose."""
     lines = []
     last = table[table["answer"] == "last"]
-    for (data, sweeps), part in last.groupby(["data", "sweeps"], sort=False):
+    for (data, sweeps, solver), part in last.groupby(["data", "sweeps", "solver"], sort=False):
         wide = part.pivot(index="seed", columns="value", values="test_accuracy")
         best = wide.mean().idxmax()
         behind = {value: mean(wide[best] - wide[value]) for value in wide}
@@ -111,7 +111,7 @@ def compare_choices(table: Any) -> list[dict[str, Any]]:
         lines.append(
             {
                 "data": data,
-                "hyper-parameter": _NAMES[sweeps],
+                "hyper-parameter": _NAMES[sweeps] + solver[len("SDCA") :],
                 "report": printed,
                 "best here": best,
                 "as good within the interval": f"{number(min(good))} to {number(max(good))}",

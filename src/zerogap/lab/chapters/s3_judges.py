@@ -147,13 +147,13 @@ def judge_speed(choose: Callable[[Any, str, int], Any]) -> Callable[[Any], Verdi
         chosen = [max(ways.values(), key=lambda effect: effect.low) for ways in found.values()]
         evidence = [effect for ways in found.values() for effect in ways.values()]
         sentence = "SGD is where GD ends sooner by these factors: " + listed(
-            f"{effect.estimate:.2g} in {effect.what.split(': ')[1]}" for effect in chosen
+            f"{number(effect.estimate, 2)} in {effect.what.split(': ')[1]}" for effect in chosen
         )
         others = [effect for effect in evidence if effect not in chosen]
         robustness = ""
         if others:
             robustness = "With the other batch size: " + listed(
-                f"{effect.estimate:.2g} in {effect.what.split(': ')[1]}" for effect in others
+                f"{number(effect.estimate, 2)} in {effect.what.split(': ')[1]}" for effect in others
             )
             robustness += "."
         answers = (above(effect, MUCH) for effect in chosen)
@@ -270,9 +270,17 @@ def judge_fewer(table: Any) -> Verdict:
         "iterations.",
         own.values(),
         "the data set",
-        f"With the step kept in [0, 1] and random blocks: {told(clipped)}.",
+        f"With the step kept in [0, 1] and random blocks: {told(clipped)}. These are first times; "
+        f"at the end the objective of {WORD_FOR_WORD}, over that of {DEFAULT}, is {_ends(table)}.",
         clipped.values(),
     )
+
+
+def _ends(table: Any) -> str:
+    """Return the objective of the printed algorithm over that of SSGD, after the last pass."""
+    last = final(table).groupby(["data", "solver"], sort=False)["primal"].mean()
+    names = table["data"].unique()
+    return listed(f"{last[n, WORD_FOR_WORD] / last[n, DEFAULT]:.2f} on {n}" for n in names)
 
 
 def judge_no_rate(table: Any) -> Verdict:
@@ -331,10 +339,15 @@ def judge_mu(table: Any) -> Verdict:
         f"After five passes {BLOCKS}, is at {told(BLOCKS)} for mu = {large:g} and {small:g}.",
         (own,),
         "mu",
-        f"With single rows it is at {told(SINGLE)}, {SMALL} at {told(SMALL)}; the objective itself "
-        "hardly changes with mu, the optimum does.",
+        f"With single rows it is at {told(SINGLE)}, {SMALL} at {told(SMALL)}. The objective of "
+        f"{BLOCKS}, is {_range(_of(table, BLOCKS)['primal'])} over the values of mu, the optimum "
+        f"{_range(table['optimum'])}.",
         (effects[SINGLE], effects[SMALL]),
     )
+
+
+def _range(values: Any) -> str:
+    return f"{number(values.min(), 2)} to {number(values.max(), 2)}"
 
 
 def judge_dual(table: Any) -> Verdict:
