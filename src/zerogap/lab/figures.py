@@ -187,6 +187,8 @@ class Points(Figure):
         A panel per value of this column.
     mark : dict
         Values to mark by a vertical line, with their names, such as {"printed": 0.878}.
+    distinct : bool
+        Give every value of `by` a colour and marker of its own, as for `Lines`.
     """
 
     kind = "points"
@@ -196,11 +198,12 @@ class Points(Figure):
     panels: str = ""
     scale: str = "linear"
     mark: Mapping[str, float] = field(default_factory=dict)
+    distinct: bool = False
 
     def _draw(self, table: Any, solvers: Mapping[str, str]) -> dict[str, Any]:
         by = self.by or self.category
         names = list(table[by].unique())
-        look = looks(names, solvers)
+        look = looks(names, solvers, self.distinct)
         panels = []
         for title, part in _parts(table, self.panels):
             series = [
