@@ -41,7 +41,10 @@ FOUR = (
     Arm(BUG, _SDCA, columns={"step": "lambda d"}),
 )
 # by figure: where the loss and the test error have nearly converged; panels have no title
-ZOOM = {2: ({"": (0.5, 0.8)}, {"": (0.15, 0.3)}), 3: ({"": (0.8, 1.0)}, {"": (0.15, 0.3)})}
+ZOOM = {
+    2: ({"": (0.6, 0.66)}, {"": (0.185, 0.22)}),
+    3: ({"": (0.8836, 0.8844)}, {"": (0.19, 0.195)}),
+}
 _ORIGINAL = {
     "data": "4982 training, 1244 test pictures, lymphocytes against neutrophils, cut to 120 x 120",
     "lambda": "1.6, not tuned; no intercept",
