@@ -110,8 +110,8 @@ def _curves(number: int, data: Data, **more: Any) -> Experiment:
             Lines(
                 id="S1-fig6" if number == 2 else "S1-fig6-pca",
                 title=f"Duality gap on {what}, with and without SGD first",
-                caption="Drawn down to 1e-12. The report's bug changes the speed: the gap is "
-                "honest whatever the steps.",
+                caption="Drawn down to 1e-12. The step of the report's code changes the speed; the "
+                "gap is a bound whatever the steps.",
                 covers=("S1-23",),
                 where={"solver": (SDCA, FIRST, BUG)},
                 x=("epoch", "cpu_seconds"),
@@ -329,8 +329,8 @@ CODE = Experiment(
         "The interpreted loops are new, written after the report's corrected algorithms.",
         "On raw images the report's Pegasos took 4.8 times the CPU time of its SDCA; here, in "
         "Python, less than once. Its code kept the pictures as columns of doubles, which is tried "
-        "as 'columns': it makes SDCA as slow as in the report, and Pegasos not as slow. What is "
-        "left of the factor belongs to its machine and to NumPy as it was in 2018.",
+        "as 'columns': it makes SDCA nearly as slow as in the report, and Pegasos not. What is "
+        "left of the factor may belong to its machine and to NumPy as it was in 2018.",
     ),
     errata=("E1-13", "E1-18"),
     quick={"seeds": range(2), "epochs": 2},

@@ -110,7 +110,7 @@ def judge_cost(*methods: str) -> Callable[[Any], Verdict]:
             if line["time, measured"].low > line["operations, stated"] + _LOWER_TERMS
         ]
         robustness = (
-            "The measured time grows faster, where arrays outgrow the processor's cache, in "
+            "The measured time grows faster, probably where arrays outgrow the cache, in "
             f"{', '.join(slower)}."
             if slower
             else "The measured time grows no faster."
