@@ -144,8 +144,8 @@ DESCENT = Experiment(
         Lines(
             id="S3-descent",
             title="Objective by iteration, and by examples read",
-            caption="An iteration of GD reads all rows, one of SGD 64: left the axis of the "
-            "practical, right the fair one.",
+            caption="An iteration of GD reads all rows, one of SGD 64 or 256: left the axis of "
+            "the practical, right the fair one.",
             covers=("S3-07", "S3-08", "S3-09", "S3-20", "S3-21", "S3-22", "S3-23"),
             x=("updates", "examples", "epoch", "seconds", "cpu_seconds"),
             y=("primal", "estimate", "validation_error", "test_error"),

@@ -68,7 +68,10 @@ PRINTED = Experiment(
         claim("S3-15", judges.judge_unclipped),
     ),
     original={"algorithms": "gamma* without clipping, no stopping rule"},
-    differs=("Mistyped signs and indices are corrected; the missing clip is tried both ways.",),
+    differs=(
+        "Word for word but for mistyped signs and indices (E3-2, E3-3, E3-5, E3-6), which no "
+        "program could run; the missing clip is tried both ways.",
+    ),
     errata=("E3-1", "E3-2", "E3-3", "E3-4", "E3-5", "E3-6", "E3-8", "E3-12"),
     quick={"lams": (1e-1,), "epochs": 5, "seeds": range(2), "rows": None},
 )

@@ -411,8 +411,9 @@ CHAPTER = Chapter(
     id="S4",
     title="Pegasos: batch size, and the proofs at work",
     source="Zhimo Shen 2014, slides on Pegasos",
-    introduction="The slides prove how fast projected mini-batch Pegasos converges and show the "
-    "objective against the batch size k. Here the two figures are drawn from real runs, with the "
+    introduction="The slides prove how fast projected mini-batch Pegasos converges and have two "
+    "figures, of which only the captions 'fix T' and 'fix kT' are known: in the paper they show "
+    "the objective against the batch size k. Here they are drawn from real runs, with the "
     "bounds of the theorems beside the measured distance from the optimum, and every inequality "
     "of the proofs is checked along runs.",
     experiments=(FIXED_T, FIXED_KT, LEMMAS, REGRET, THEOREMS),
