@@ -17,6 +17,7 @@ _DASHES = ("--", ":", "-.")
 _TEXT = "#1a1d21"
 _MOST_NUMBERS = 100  # that a heat map shows
 _LEGEND_INCH = 0.085  # width of a letter of the legend
+_MOST_TICKS = 6  # along a linear axis: long numbers would overlap
 _WORTH = 5  # drawings that take as long as the start of a process
 
 
@@ -84,7 +85,7 @@ def _legend(figure: Any, panels: Any) -> None:
 
 
 def _lines(axes: Any, drawing: Mapping[str, Any], panel: Mapping[str, Any]) -> None:
-    from matplotlib.ticker import NullLocator
+    from matplotlib.ticker import MaxNLocator, NullLocator
 
     x, y = panel.get("axis") or next(iter(drawing["x"])), next(iter(drawing["y"]))
     log = drawing["scale"] == "log"
@@ -113,6 +114,8 @@ def _lines(axes: Any, drawing: Mapping[str, Any], panel: Mapping[str, Any]) -> N
         )
     axes.set(xlabel=drawing["x"][x], ylabel=drawing["y"][y], yscale=drawing["scale"])
     axes.set_xscale(drawing["x_scale"])
+    if drawing["x_scale"] == "linear":
+        axes.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS))
     if y in panel.get("zoom", {}):
         axes.set_ylim(*panel["zoom"][y])
     for axis in (axes.xaxis, axes.yaxis):
@@ -124,6 +127,8 @@ def _lines(axes: Any, drawing: Mapping[str, Any], panel: Mapping[str, Any]) -> N
 
 
 def _points(axes: Any, drawing: Mapping[str, Any], panel: Mapping[str, Any]) -> None:
+    from matplotlib.ticker import NullFormatter
+
     places = {name: k for k, name in enumerate(drawing["categories"])}
     count = len(panel["series"])
     several = any(len(series["category"]) > 1 for series in panel["series"])
@@ -147,6 +152,8 @@ def _points(axes: Any, drawing: Mapping[str, Any], panel: Mapping[str, Any]) -> 
     axes.set_yticks(range(len(places)), list(places))
     axes.invert_yaxis()
     axes.set(xlabel=next(iter(drawing["x"].values())), xscale=drawing["scale"])
+    if drawing["scale"] == "log":
+        axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(axis="x", color="#d9d9d9", lw=0.6)
     axes.spines[["top", "right"]].set_visible(False)
 
