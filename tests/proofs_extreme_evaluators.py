@@ -5,7 +5,6 @@ them, and each certificate is held against the fractions of `zerogap.verify`.
 """
 
 import itertools
-import math
 import tempfile
 import warnings
 from fractions import Fraction
@@ -19,7 +18,6 @@ from zerogap import cuda
 from zerogap.cuda.device import SIMULATED, DeviceError
 from zerogap.dask import fitting, training, work
 from zerogap.dask.messages import merge
-from zerogap.gap import Sizes
 from zerogap.store import write_store
 from zerogap.streamed import StreamedProblem, load
 
@@ -118,20 +116,26 @@ def on_workers(data, store, w, b, alpha):
         saved = [{k: (0, alpha[p])} for k, p in enumerate(places)]
         totals = merge([work.resync(run, k, 0, spec, saved[k]) for k in range(parts)])
 
-        def examine(*given):
-            return merge([work.examine(run, k, 0, *given) for k in range(parts)])
+        def ask(job, *given):
+            return merge([job(run, k, *given) for k in range(parts)])
 
-        crew = SimpleNamespace(examine=examine, rounds=0, bytes=0, places=[])
+        crew = SimpleNamespace(
+            measure=lambda: ask(work.measure).summed,
+            examine=lambda *given: ask(work.examine, 0, *given),
+            precisely=lambda *given: ask(work.precisely, 0, *given).summed,
+            **{"rounds": 0, "bytes": 0, "places": []},
+        )
         seen = []
         limits = training.Limits(0.0, 1, None, 0, lambda record: seen.append(record) or False)
-        sizes = Sizes(stated.rows, stated.n_features, math.sqrt(stated.mean_sqnorm))
-        training.Run(crew, spec, sizes, limits, b).audit("audit", w, totals.sums, 0.0)
+        audited = training.Run(crew, spec, stated.rows, limits, b)
+        audited.measure()
+        audited.audit("audit", w, totals.sums, 0.0)
         duals = []
         for k in range(parts):
             for chunk in work._GROUPS[run, k].chunks.values():
                 held = chunk.part.feasible(chunk.versions[0][0])
                 duals.append(chunk.part.balanced(held, totals.sums) if free else held)
-        return w, seen[0].b, np.concatenate(duals), seen[0].certificate
+        return seen[0].w, seen[0].b, np.concatenate(duals), seen[0].certificate
     finally:
         work.forget(run)
 

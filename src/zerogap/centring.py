@@ -15,8 +15,7 @@ import numpy as np
 
 from zerogap.gap import UNIT, gamma
 from zerogap.precise import precise_scores
-from zerogap.problem import Problem
-from zerogap.rows import DenseRows, find_shift
+from zerogap.rows import DenseRows
 
 MOST_UNITS = 10_000  # in the last place of a weight: b is rounded to 1e-4 of a unit, or less
 NUDGED_COLUMNS = 8  # tried: those with the largest parts in b, of which a unit is one of b or so
@@ -102,7 +101,7 @@ def centred(problem: Any) -> Centred:
     Parameters
     ----------
     problem : Problem or StreamedProblem
-        Rows in a store stay as they are.
+        Rows in a store are shifted when they are read.
 
     Examples
     --------
@@ -113,16 +112,9 @@ def centred(problem: Any) -> Centred:
     (array([2001.5]), array([-0.5,  0.5]))
     """
     nothing = Centred(problem, np.empty(0), 0.0)
-    if not isinstance(problem, Problem) or not problem.fit_intercept:
+    if not problem.fit_intercept:
         return nothing
-    rows, origin = problem.rows.centred
-    target = 0.0
-    if problem.loss.task == "regression":
-        target = float(find_shift(problem.host(problem.y)[:, None])[0])
+    moved, origin, target = problem.shifted()
     if not len(origin) and not target:
         return nothing
-    if not len(origin):
-        origin = np.zeros(problem.shape[1])
-    y = problem.y - target if target else problem.y
-    moved = problem._with(rows=rows, y=y, sqnorms=rows.sqnorms, origin=origin)
     return Centred(moved, origin, target)

@@ -15,9 +15,6 @@ import numpy as np
 
 from zerogap._jit import exact_kernel, fused
 
-MOST_EXACT_PRODUCTS = 1_000_000  # summed without any rounding: a tenth of a second
-TINIEST = 2.0**-1074  # what an underflow loses at most
-
 
 def precise_scores(rows: Any, w: np.ndarray, b: float, aim: Any) -> np.ndarray:
     """Return x_i.w + b - aim_i for all rows, rounded once; aim has one number for each row."""
@@ -27,41 +24,44 @@ def precise_scores(rows: Any, w: np.ndarray, b: float, aim: Any) -> np.ndarray:
     return z
 
 
-def precise_dual_sum(rows: Any, weight: np.ndarray, scale: float, alpha: np.ndarray) -> np.ndarray:
-    """Return sum_i weight_i alpha_i x_i / scale, rounded twice."""
-    high, low = np.zeros((2, rows.shape[1]))
+def precise_dual_sum(rows: Any, weight: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Return sum_i weight_i alpha_i x_i, and then what rounding has taken from it."""
+    sums = np.zeros((2, rows.shape[1]))
     for block in rows.blocks():
-        _add_rows(rows, weight, alpha, high, low, *block)
-    return (high + low) / scale
+        _add_rows(rows, weight, alpha, *sums, *block)
+    return sums
 
 
-def precise_sum(x: np.ndarray, y: np.ndarray) -> float:
-    """Return sum_i x_i y_i."""
-    return float(_dot(x, y))
+def precise_sum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return sum_i x_i y_i, and then what rounding has taken from it."""
+    return np.array(_dot(x, y))
 
 
-def precise_imbalance(
-    y: np.ndarray, share: np.ndarray, alpha: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Add up sums that know what rounding has taken from them."""
+    total = first[0] + second[0]
+    back = total - first[0]
+    rest = (first[0] - (total - back)) + (second[0] - back)
+    return np.stack([total, first[1] + second[1] + rest])
+
+
+def precise_votes(y: np.ndarray, share: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Return the votes of each class for each other one, and then what rounding took from them."""
+    flow = np.zeros((2, alpha.shape[1], alpha.shape[1]))
+    _add_votes(y, share, alpha, *flow)
+    return flow
+
+
+def imbalance(flow: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return by how much the votes of each class and those for it differ, and how far that is off.
 
     That is sum_i s_i a_ik for each class k, if each row's own dual variable is minus the sum of
-    its others.
+    its others.  The votes are the sum of all matrices of `precise_votes`, of so many rows.
     """
-    if alpha.size <= MOST_EXACT_PRODUCTS:
-        parts = np.empty((2, *alpha.shape))
-        _set_votes(y, share, alpha, *parts)
-        own = y[:, None] == np.arange(alpha.shape[1])
-        sums = []
-        for k in range(alpha.shape[1]):
-            out, into = parts[:, own[:, k]], parts[:, ~own[:, k], k]
-            sums.append(math.fsum((*out.ravel(), *-into.ravel())))
-        return np.array(sums), 2.0**-52 * np.abs(sums) + TINIEST * alpha.size
-    flow = np.zeros((2, alpha.shape[1], alpha.shape[1]))
-    _add_votes(y, share, alpha, *flow)
-    ways = [(*flow[:, k].ravel(), *-flow[:, :, k].ravel()) for k in range(alpha.shape[1])]
-    through = np.abs(flow[0]).sum(axis=1) + np.abs(flow[0]).sum(axis=0)
-    return np.array([math.fsum(way) for way in ways]), 1e-28 * len(y) * through
+    ways = [(*flow[:, k].ravel(), *-flow[:, :, k].ravel()) for k in range(flow.shape[1])]
+    sizes = np.abs(flow).sum(axis=0)
+    through = sizes.sum(axis=1) + sizes.sum(axis=0)
+    return np.array([math.fsum(way) for way in ways]), 1e-28 * rows * through
 
 
 def precise_rest(alpha: np.ndarray) -> np.ndarray:
@@ -73,16 +73,6 @@ def precise_rest(alpha: np.ndarray) -> np.ndarray:
         low += (total - (new - back)) + (column - back)
         total = new
     return -(total + low)
-
-
-@exact_kernel
-def _set_votes(y, share, alpha, high, low):
-    """Votes for other classes, as products and what is rounded away of them"""
-    for i in range(len(y)):
-        for k in range(alpha.shape[1]):
-            product = -share[i] * alpha[i, k] if k != y[i] else 0.0
-            high[i, k] = product
-            low[i, k] = fused(-share[i], alpha[i, k], -product) if k != y[i] else 0.0
 
 
 @exact_kernel
@@ -109,7 +99,7 @@ def _dot(x, y):
         back = new - total
         rest += (total - (new - back)) + (product - back) + rounded_away
         total = new
-    return total + rest
+    return total, rest
 
 
 @exact_kernel

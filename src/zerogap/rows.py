@@ -463,12 +463,16 @@ def find_shift(some: np.ndarray) -> np.ndarray:
     """
     some = some.astype(np.float64, copy=False)
     mean = some.mean(axis=0)
-    spread = (some - mean).std(axis=0)
+    return shift_from(mean, (some - mean).std(axis=0), some[0])
+
+
+def shift_from(mean: np.ndarray, spread: np.ndarray, one: np.ndarray) -> np.ndarray:
+    """Return what `find_shift` does for columns with this mean, standard deviation and one row."""
     far = np.abs(mean) > FAR * spread
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         step = np.exp2(np.floor(np.log2(spread)) - 1.0)
         rounded = np.round(mean / step) * step
-    rounded = np.where(np.isfinite(rounded), rounded, some[0])  # a constant, or nearly one
+    rounded = np.where(np.isfinite(rounded), rounded, one)  # a constant, or nearly one
     return np.where(far, rounded, 0.0)
 
 
