@@ -46,6 +46,10 @@ def test_no_evaluator_claims_too_much(start):
     assert min(gap for gap in found if gap is not None) < 1e-6
 
 
+def test_groups_of_workers_without_rows_add_nothing_to_precise_sums():
+    assert prove_evaluators(5017) is not None
+
+
 @pytest.mark.parametrize("evaluator", [in_memory, in_store, on_workers])
 def test_evaluators_that_claim_too_much_would_be_found(evaluator, monkeypatch):
     def boasting(*given):

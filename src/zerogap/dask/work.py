@@ -275,7 +275,8 @@ def precisely(
             part.precise_sums(w, b, alpha, rounded, missing, doubt)
             for part, alpha in _feasible(found, stamp, sums)
         ]
-        return Reply(summed=functools.reduce(operator.add, parts))
+        # a group may have no rows at all
+        return Reply(summed=functools.reduce(operator.add, parts) if parts else None)
 
 
 def _feasible(group: _Group, stamp: int, sums: Any) -> Iterator[tuple[Problem, np.ndarray]]:
