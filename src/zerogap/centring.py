@@ -112,17 +112,24 @@ def centred(problem: Any) -> Centred:
     >>> shifted.origin, shifted.problem.rows.X.ravel()
     (array([2001.5]), array([-0.5,  0.5]))
     """
-    nothing = Centred(problem, np.empty(0), 0.0)
     if not isinstance(problem, Problem) or not problem.fit_intercept:
-        return nothing
+        return Centred(problem, np.empty(0), 0.0)
+    kept = vars(problem)  # a problem is shifted once, for solvers and for what they have proved
+    if "_shifted" not in kept:
+        kept["_shifted"] = _shifted(problem)
+    moved, origin, target = kept["_shifted"]
+    return Centred(problem if moved is None else moved, origin, target)
+
+
+def _shifted(problem: Problem) -> tuple[Problem | None, np.ndarray, float]:
+    """Return the problem on shifted data, if that is easier, and the shifts."""
     rows, origin = problem.rows.centred
     target = 0.0
     if problem.loss.task == "regression":
         target = float(find_shift(problem.host(problem.y)[:, None])[0])
     if not len(origin) and not target:
-        return nothing
+        return None, np.empty(0), 0.0
     if not len(origin):
         origin = np.zeros(problem.shape[1])
     y = problem.y - target if target else problem.y
-    moved = problem._with(rows=rows, y=y, sqnorms=rows.sqnorms, origin=origin)
-    return Centred(moved, origin, target)
+    return problem._with(rows=rows, y=y, sqnorms=rows.sqnorms, origin=origin), origin, target

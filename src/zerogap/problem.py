@@ -25,6 +25,7 @@ from zerogap.checks import (
 from zerogap.gap import Terms
 from zerogap.losses import Loss, as_loss
 from zerogap.memory import free_memory
+from zerogap.minimiser import minimiser
 from zerogap.penalties import L2, ElasticNet, as_penalty
 from zerogap.proving import Proof, Proving
 from zerogap.refining import refinement
@@ -231,6 +232,11 @@ class Problem(Proving, OnProcessor, Struct):
         return self.penalty.l1_ratio if isinstance(self.penalty, ElasticNet) else 0.0
 
     @property
+    def kind(self) -> tuple[Any, ...]:
+        """What kernels are compiled for: the types of rows, loss and penalty."""
+        return tuple(part._numba_type_ for part in (self.rows, self.loss, self.penalty))
+
+    @property
     def dual_shape(self) -> tuple[int, ...]:
         """Shape of the dual variables."""
         return (self.shape[0],)
@@ -371,43 +377,24 @@ class Problem(Proving, OnProcessor, Struct):
 
     def first_intercept(self) -> Any:
         """Return the intercept to start from: the best one for w = 0."""
-        return self.best_intercept(self.xp.zeros(self.shape[0]))
+        return self._best_constant
+
+    @functools.cached_property
+    def _best_constant(self) -> float:
+        if self.loss.task != "classification" or self.on_device:
+            return self.best_intercept(self.xp.zeros(self.shape[0]))
+        signs = np.array([-1.0, 1.0])  # rows of a class are alike
+        shares = np.array([self.share @ (self.y == sign) for sign in signs])
+        return minimiser(lambda b: sum_slopes(self.loss, signs, shares, np.zeros(2), b, 0, 2))
 
     def constant(self) -> Any:
         """Return the intercept of the best constant model: zero if there is none."""
         return self.first_intercept() if self.fit_intercept else 0.0
 
     def best_intercept(self, z: np.ndarray, near: float = 0.0, accuracy: float = 0.0) -> float:
-        """Return a minimiser of P(w, .) for the scores z, to within `accuracy` in P.
-
-        The slope of P in b rises with b: bracket its root, then close in on it by alternating
-        the secant with the midpoint.
-        """
+        """Return a minimiser of P(w, .) for the scores z, to within `accuracy` in P."""
         data = (sum_slopes, self.loss, self.y, self.share, z)
-        slope = functools.partial(self.over_rows, *data)
-        old, at_old = near, slope(near)
-        if at_old == 0.0:
-            return near
-        new, at_new, width = old, at_old, abs(at_old)
-        while at_new * at_old > 0.0:
-            if width > 1e300:
-                return old
-            old, at_old = new, at_new
-            new -= math.copysign(width, at_old)
-            at_new, width = slope(new), 2.0 * width
-        ends = sorted([(old, at_old), (new, at_new)])
-        for trial in range(200):
-            (left, at_left), (right, at_right) = ends
-            best, at_best = min(ends, key=lambda end: abs(end[1]))
-            middle = 0.5 * (left + right)
-            if abs(at_best) * (right - left) <= accuracy or not left < middle < right:
-                break
-            if trial % 2 == 0:
-                secant = left - at_left * (right - left) / (at_right - at_left)
-                middle = secant if left < secant < right else middle
-            at_middle = slope(middle)
-            ends[0 if at_middle < 0.0 else 1] = (middle, at_middle)
-        return best
+        return minimiser(functools.partial(self.over_rows, *data), near, accuracy)
 
     def examine(
         self,

@@ -114,10 +114,12 @@ class Rows(Struct):
         """Return what `find_shift` finds in some of the rows."""
         raise NotImplementedError
 
-    def _some(self) -> np.ndarray:
+    def _some(self) -> Any:
         """Return places of some rows, spread over all of them."""
         n = self.shape[0]
-        return np.unique(np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).astype(np.intp))
+        if n <= SAMPLED_ROWS:
+            return slice(None)
+        return np.unique(np.linspace(0, n - 1, SAMPLED_ROWS).astype(np.intp))
 
     def minus(self, origin: np.ndarray) -> Self:
         """Return a copy of the rows from which an origin is subtracted."""
@@ -452,9 +454,13 @@ def find_shift(some: np.ndarray) -> np.ndarray:
     It has so few digits that differences are exact if values are not twice as far, nor half.
     """
     some = some.astype(np.float64, copy=False)
-    mean = some.mean(axis=0)
-    spread = (some - mean).std(axis=0)
+    mean = np.add.reduce(some) / len(some)
+    rest = some - mean
+    rest -= np.add.reduce(rest) / len(some)
+    spread = np.sqrt(np.add.reduce(rest * rest) / len(some))
     far = np.abs(mean) > FAR * spread
+    if not far.any():
+        return np.zeros(len(mean))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         step = np.exp2(np.floor(np.log2(spread)) - 1.0)
         rounded = np.round(mean / step) * step

@@ -21,7 +21,7 @@ from zerogap import checkpoint as checkpoints
 from zerogap.centring import Centred, centred
 from zerogap.certificate import Certificate
 from zerogap.checks import as_seed
-from zerogap.gap import ENOUGH, UNIT, displaced, gamma, is_blurred
+from zerogap.gap import ENOUGH, UNIT, displaced, is_blurred
 from zerogap.history import History, Record
 from zerogap.problem import Problem
 from zerogap.progress import Progress
@@ -263,28 +263,30 @@ class _Run:
             self.seconds, self.cpu_seconds = row["seconds"], row["cpu_seconds"]
             self.saved = (self.state.updates, time.monotonic())
         resumed = bool(self.history.rows)
-        self._consider_constant()
+        constant = self._consider_constant()
         # a given point is certified as it is: one that was the answer before is so again
-        self.take_record(resumed, None if warm is None or warm[2] is None else warm)
+        point = None if warm is None or warm[2] is None or resumed else warm
+        point = self.solver.answer(self.problem, self.state) if point is None else point
+        self.take_record(resumed, point, constant if _is_origin(point) else None)
         self.seconds, self.cpu_seconds = self.seconds + spent[0], self.cpu_seconds + spent[1]
         if not self.problem.on_device:
             self.solver._steps(self.problem, self.state, 0)  # compiles, outside the clock
         with self._clock():
             self.solver.prepare(self.problem, self.state)
 
-    def _consider_constant(self) -> None:
-        """Evaluate the best constant model, which is the first model to beat."""
+    def _consider_constant(self) -> Proof | None:
+        """Certify the best constant model, which is the first model to beat."""
         if isinstance(self.problem, StreamedProblem):
-            return
-        b, primal = _best_constant(self.problem)
-        self.scale = primal
-        if self.solver.output == "best" and primal < self.best_so_far.primal:
-            best, alpha = self.best_so_far, np.zeros(self.problem.dual_shape)
-            best.primal, best.w, best.b = primal, np.zeros(self.problem.weight_shape), b
-            best.blur = gamma(self.problem.shape[0] + 100) * primal
-            bound = float(self.problem.dual(self.problem.place(alpha)))
-            if bound > best.dual:
-                best.dual, best.alpha = bound, alpha
+            return None
+        proof = _best_constant(self.problem)
+        self.scale, best = proof.primal, self.best_so_far
+        if self.solver.output == "best" and proof.primal < best.primal:
+            host = self.problem.host
+            best.primal, best.blur, best.b = proof.primal, proof.blur, host(proof.b)
+            best.w = np.zeros(self.problem.weight_shape)
+            if proof.dual > best.dual:
+                best.dual, best.alpha = proof.dual, host(proof.alpha)
+        return proof
 
     def _check_best(self, path: Path) -> None:
         """Refuse a checkpoint whose best bound or best objective is better than its point says."""
@@ -356,7 +358,7 @@ class _Run:
         self, resumed: bool = False, point: Answer | None = None, proof: Proof | None = None
     ) -> None:
         """Certify the present answer; record it, unless a resumed run must repeat its history."""
-        if point is None or resumed:
+        if point is None:
             point = self.solver.answer(self.problem, self.state)
         w, proof = self._certified(*point, proof)
         best_wanted = self.solver.output == "best"
@@ -565,13 +567,19 @@ def gap_floor(problem: Any, primal: float) -> float:
         scale = problem.examine(np.zeros(problem.weight_shape), b, origin).primal
         return _floor(centred(problem), scale, primal)
     inner = centred(problem)
-    return _floor(inner, _best_constant(inner.problem)[1], primal)
+    return _floor(inner, _best_constant(inner.problem).primal, primal)
 
 
-def _best_constant(problem: Any) -> tuple[Any, float]:
-    """Return intercept and objective of the best constant model."""
-    b = problem.constant()
-    return b, float(problem.mean_loss(problem.xp.zeros(problem.dual_shape) + b))
+def _best_constant(problem: Any) -> Proof:
+    """Return what is proved of the best constant model, without any dual variables."""
+    w, zeros = problem.xp.zeros(problem.weight_shape), problem.xp.zeros(problem.dual_shape)
+    return problem.prove(w, problem.constant(), zeros, zeros)
+
+
+def _is_origin(point: Answer) -> bool:
+    """Tell whether this is the start of most runs: no weights, and no dual variables."""
+    w, _, alpha = point
+    return alpha is not None and not bool(w.any()) and not bool(alpha.any())
 
 
 def _floor(inner: Centred, scale: float, primal: float) -> float:

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from zerogap._jit import first_time
 from zerogap.history import Record
 from zerogap.multiclass_losses import MulticlassHinge
 from zerogap.row_sums import set_domain
@@ -153,7 +154,7 @@ class InteriorPoint(Solver):
             for _ in range(count):
                 if not state.stalled:
                     self._step(problem, state)
-        if not count:  # compile
+        if not count and first_time(InteriorPoint, *problem.kind):
             few = problem.take(np.flatnonzero(problem.share)[:2])
             self._steps(few, self.begin(few, np.random.default_rng(0)), 1)
         return 10 * count * problem.shape[0]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap._jit import rowwise
+from zerogap._jit import first_time, rowwise
 from zerogap.multiclass import MulticlassProblem
 from zerogap.multiclass_losses import MulticlassHinge, Softmax
 from zerogap.penalties import L2
@@ -225,7 +225,7 @@ class MulticlassNewton(Solver):
             if not state.steps:
                 passes += self._look_around(problem, state)
             passes += self._step(problem, state)
-        if not count:
+        if not count and first_time(MulticlassNewton, *problem.kind):
             self._compile(problem)
         return passes * problem.shape[0]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap._jit import kernel, rowwise
+from zerogap._jit import first_time, kernel, rowwise
 from zerogap.losses import Loss
 from zerogap.problem import Problem
 from zerogap.solvers import soft_l1
@@ -276,7 +276,7 @@ class Newton(Solver):
             elif moved > state.radius:
                 passes += self._divide(problem, state, 2.0 * moved)
             passes += self._step(problem, state)
-        if not count:
+        if not count and first_time(Newton, *problem.kind, state.gamma > 0.0):
             self._compile(problem, state.gamma)
         return passes * problem.shape[0]
 
