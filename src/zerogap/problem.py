@@ -22,7 +22,7 @@ from zerogap.checks import (
     check_weights,
     is_positive,
 )
-from zerogap.gap import Terms
+from zerogap.gap import FAR, Terms
 from zerogap.losses import Loss, as_loss
 from zerogap.memory import free_memory
 from zerogap.minimiser import minimiser
@@ -341,6 +341,8 @@ class Problem(Proving, OnProcessor, Struct):
         if not self.fit_intercept:
             return -self.slopes(z)
         z = z + b
+        if math.isfinite(self.loss.smoothness):
+            return self.feasible(-self.slopes(z))
         hair = 1e-9 * (1.0 + np.abs(z))
         low, high = -self.slopes(z + hair), -self.slopes(z - hair)
         room = self.share @ (high - low)
@@ -415,10 +417,10 @@ class Problem(Proving, OnProcessor, Struct):
         points = [] if alpha is None else [self.feasible(alpha)]
         if alpha is None or not trust:
             points.append(self.dual_point(z, b))
-            points.append(
-                self.xp.zeros(self.dual_shape)
-            )  # far from the optimum nothing may be better
         proofs = [self.prove(w, b, z, point, tolerated) for point in points]
+        if (alpha is None or not trust) and not proofs[-1].gap < FAR * proofs[-1].primal:
+            origin = self.xp.zeros(self.dual_shape)  # far from the optimum it may be better
+            proofs.append(self.prove(w, b, z, origin, tolerated))
         return min(proofs, key=lambda proof: proof.gap)
 
     def refined(

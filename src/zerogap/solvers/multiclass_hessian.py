@@ -18,7 +18,7 @@ from zerogap.solvers.hessian import (
     _EXACT,
     _PRODUCTS,
     _RIDGES,
-    _SMALL_PIVOT,
+    SMALL_PIVOT,
     DIRECT,
     LEAST_CURVATURE,
     REFINEMENTS,
@@ -323,7 +323,7 @@ def _equilibrated_inverse(
         matrix[places, places] = diagonal + max(ridge, damping)
         with contextlib.suppress(linalg.LinAlgError):
             inverse, smallest = _factorised(matrix)
-            return inverse, ridge <= damping and smallest >= _SMALL_PIVOT
+            return inverse, ridge <= damping and smallest >= SMALL_PIVOT
     return (lambda v: v / diagonal), False
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from zerogap._jit import first_time, kernel, rowwise
 from zerogap.losses import Loss
 from zerogap.problem import Problem
-from zerogap.solvers import soft_l1
+from zerogap.solvers import fused, soft_l1
 from zerogap.solvers.coordinates import descent_way
 from zerogap.solvers.hessian import Hessian, check_memory, is_parabola
 from zerogap.solvers.line_search import Way, adapted_damping, search, straight_way
@@ -159,6 +159,8 @@ class NewtonState(State):
     damping: float = 0.0  # part of the largest curvature that is added to each row's own
     unpolished: float = math.inf  # the residual of the step before, as it was
     part: Problem | None = field(default=None, metadata={"saved": False})  # the near rows
+    fused: bool = False  # whether steps take one pass each, and keep nothing as long as the data
+    here: Any = field(default=None, metadata={"saved": False})  # what such a step has seen last
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,7 @@ class Newton(Solver):
         state.near, state.near_alpha = problem.xp.zeros(0, np.int64), zeros(0)
         if problem.l1_ratio and d <= max(n, FEW_FEATURES):
             state.mu = state.first_mu = soft_l1.first_mu(problem)
+        state.fused = not state.gamma and fused.can_fuse(problem)
         return state
 
     def prepare(self, problem: Problem, state: NewtonState) -> None:
@@ -250,6 +253,8 @@ class Newton(Solver):
         return 1
 
     def answer(self, problem: Problem, state: NewtonState) -> Answer:
+        if state.steps and not len(state.at):  # fused steps
+            return state.w.copy(), state.b, None
         alpha = state.polished if len(state.polished) else self._alpha(state)
         w = state.w.copy()
         if len(state.mu):
@@ -267,6 +272,9 @@ class Newton(Solver):
     def _steps(self, problem: Problem, state: NewtonState, count: int) -> int:
         passes = 0
         for _ in range(count):
+            if state.fused and fused.step(problem, state):
+                passes += 2
+                continue
             moved = self._distance(state)
             if not len(state.at):
                 passes += self._divide(problem, state, math.inf)
@@ -441,6 +449,8 @@ class Newton(Solver):
         few = problem.take(np.arange(min(2, problem.shape[0])))
         rng, n = np.random.default_rng(0), few.shape[0]
         probe = NewtonState(rng, rng, w=np.zeros(few.shape[1]), gamma=gamma)
+        if not gamma and fused.can_fuse(few):
+            fused.step(few, probe)
         probe.alpha, probe.centre = np.zeros(n), np.zeros(n)
         self._steps(few, probe, 1)
 
