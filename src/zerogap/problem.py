@@ -387,7 +387,8 @@ class Problem(Proving, OnProcessor, Struct):
             return self.best_intercept(self.xp.zeros(self.shape[0]))
         signs = np.array([-1.0, 1.0])  # rows of a class are alike
         shares = np.array([self.share @ (self.y == sign) for sign in signs])
-        return minimiser(lambda b: sum_slopes(self.loss, signs, shares, np.zeros(2), b, 0, 2))
+        given = (self.loss, signs, shares, np.zeros(2))
+        return minimiser(lambda b: sum_slopes(*given, b, 0, 2))
 
     def constant(self) -> Any:
         """Return the intercept of the best constant model: zero if there is none."""
@@ -513,6 +514,8 @@ class Problem(Proving, OnProcessor, Struct):
     def over_rows(self, loop: Any, *args: Any) -> Any:
         """Run a row-wise kernel over all rows; return its sums, as one number if it has one."""
         blocks = [loop(*args, *block) for block in self.rows.blocks()]
+        if len(blocks) == 1:
+            return blocks[0]
         if loop.sums < 2:
             return math.fsum(blocks) if loop.sums else None
         return tuple(math.fsum(block[k] for block in blocks) for k in range(loop.sums))

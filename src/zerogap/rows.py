@@ -22,6 +22,8 @@ _FLOATS = (np.float32, np.float64)
 CLASSES = 3 * LANES  # handled together: enough sums to hide the time that each addition takes
 _FILLED = 0.3  # share of non-zeros from which products of dense copies are faster than loops
 _IDENTITY = L2()  # its to_primal(u) is u: the plain dot product
+FEW_COLUMNS = 64  # up to which loops sum up moments faster than BLAS, which takes scaled copies
+_BLOCK_ROWS = 128  # whose few columns stay in the first cache
 _BLOCK = 4_000_000  # stored values read by one kernel call: a few milliseconds, so Ctrl-C works
 
 
@@ -130,12 +132,15 @@ class Rows(Struct):
         """Memory held by the arrays."""
         return sum(v.nbytes for v in self.__getstate__().values() if isinstance(v, np.ndarray))
 
-    def blocks(self) -> Iterator[tuple[int, int]]:
-        """Yield ranges of rows that a kernel reads in a few milliseconds."""
+    def blocks(self) -> list[tuple[int, int]]:
+        """Return ranges of rows that a kernel reads in a few milliseconds."""
+        return self._blocks
+
+    @functools.cached_property
+    def _blocks(self) -> list[tuple[int, int]]:
         n = self.shape[0]
         size = max(1, int(_BLOCK * n / max(1, self.stored + n)))
-        for start in range(0, n, size):
-            yield start, min(n, start + size)
+        return [(start, min(n, start + size)) for start in range(0, n, size)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +188,14 @@ class DenseRows(Rows):
 
     def moments(self, h: np.ndarray) -> np.ndarray:
         """Return sum_i h_i x_i x_i' for h_i >= 0."""
-        return self._moments(h, np.float64)
+        d = self.shape[1]
+        if d > FEW_COLUMNS:
+            return self._moments(h, np.float64)
+        lower, columns = np.zeros((d, d)), np.empty((d, _BLOCK_ROWS))
+        for block in self.blocks():
+            _add_few_moments(self, h, lower, columns, *block)
+        _mirror(lower)
+        return lower
 
     def rough_moments(self, h: np.ndarray) -> np.ndarray:
         """Return the same in half the time, with products in single precision."""
@@ -347,7 +359,8 @@ class CSRRows(Rows):
         lower = np.zeros((d, d))
         for block in self.blocks():
             _add_moments(self, h, lower, *block)
-        return lower + np.tril(lower, -1).T
+        _mirror(lower)
+        return lower
 
     def with_own_structure(self) -> Self:
         private = type(self)(self.data, self.indices.copy(), self.indptr.copy(), self.n_columns)
@@ -454,10 +467,8 @@ def find_shift(some: np.ndarray) -> np.ndarray:
     It has so few digits that differences are exact if values are not twice as far, nor half.
     """
     some = some.astype(np.float64, copy=False)
-    mean = np.add.reduce(some) / len(some)
-    rest = some - mean
-    rest -= np.add.reduce(rest) / len(some)
-    spread = np.sqrt(np.add.reduce(rest * rest) / len(some))
+    mean, spread = np.zeros((2, some.shape[1]))
+    _add_spreads(some, mean, spread)
     far = np.abs(mean) > FAR * spread
     if not far.any():
         return np.zeros(len(mean))
@@ -466,6 +477,25 @@ def find_shift(some: np.ndarray) -> np.ndarray:
         rounded = np.round(mean / step) * step
     rounded = np.where(np.isfinite(rounded), rounded, some[0])  # a constant, or nearly one
     return np.where(far, rounded, 0.0)
+
+
+@kernel
+def _add_spreads(some, mean, spread):
+    """Means and standard deviations of columns: those of what is left without the mean"""
+    n, d = some.shape
+    for i in range(n):
+        for j in range(d):
+            mean[j] += some[i, j] / n
+    offset = np.zeros(d)
+    for i in range(n):
+        for j in range(d):
+            offset[j] += (some[i, j] - mean[j]) / n
+    for i in range(n):
+        for j in range(d):
+            rest = some[i, j] - mean[j] - offset[j]
+            spread[j] += rest * rest / n
+    for j in range(d):
+        spread[j] = np.sqrt(spread[j])
 
 
 def compact(rows: DenseRows | CSRRows) -> DenseRows | CSRRows:
@@ -531,6 +561,34 @@ def _add_moments(rows, h, lower, start, stop):
             row = lower[rows.indices[k]]
             for m in range(np.uintp(rows.indptr[i]), k + np.uintp(1)):
                 row[rows.indices[m]] += scaled * np.float64(rows.data[m])
+
+
+@kernel
+def _add_few_moments(rows, h, lower, columns, start, stop):
+    """`_add_moments` in blocks of rows whose columns stay in cache: rows share instructions"""
+    length = columns.shape[1]
+    scaled = np.empty(length)
+    for first in range(start, stop, length):
+        count = min(length, stop - first)
+        for i in range(count):
+            for j in range(columns.shape[0]):
+                columns[j, i] = np.float64(rows.X[first + i, j])
+        for j in range(columns.shape[0]):
+            for i in range(count):
+                scaled[i] = h[first + i] * columns[j, i]
+            for k in range(j + 1):
+                total = 0.0
+                for i in range(count):
+                    total += scaled[i] * columns[k, i]
+                lower[j, k] += total
+
+
+@kernel
+def _mirror(lower):
+    """Make a matrix of its lower triangle symmetric"""
+    for j in range(len(lower)):
+        for k in range(j):
+            lower[k, j] = lower[j, k]
 
 
 @kernel

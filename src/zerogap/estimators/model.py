@@ -78,7 +78,8 @@ class LinearModel(BaseEstimator):
             for y in targets
         ]
         until = None if validation is None else self._until(len(problems), validation)
-        jobs = effective_n_jobs(self.n_jobs) if self.device == "cpu" else 1
+        several = len(problems) > 1 and self.device == "cpu"
+        jobs = effective_n_jobs(self.n_jobs) if several else 1
         results = self._run(problems, as_solver(self.solver), jobs, until)
         self._sizes = ""
         if any(result.stop_reason == "stalled" for result in results):

@@ -7,20 +7,20 @@ data is written.  A step that is taken has been looked at, so the next one costs
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
 from zerogap._jit import kernel
 from zerogap.penalties import L2
 from zerogap.problem import Problem
+from zerogap.rows import FEW_COLUMNS
 from zerogap.solvers.hessian import SMALL_PIVOT, is_parabola
 from zerogap.solvers.line_search import search
 
-MOST_FEATURES = 64  # beyond, BLAS sums up Hessians faster
-BLOCK_ROWS = 128  # whose columns stay in the first cache
 LEAST_FILLED = 0.3  # share of non-zeros below which sparse loops are faster
+_BLOCK_ROWS = 128  # whose few columns stay in the first cache
 LEAST_GAIN = 1e-9  # of the objective: a smaller one is the business of more careful steps
 
 
@@ -35,7 +35,7 @@ class Look(NamedTuple):
 def can_fuse(problem: Problem) -> bool:
     """Tell whether steps can be made so: the loss itself must be smooth."""
     n, d = problem.shape
-    few = d <= MOST_FEATURES and problem.rows.stored >= LEAST_FILLED * n * d
+    few = d <= FEW_COLUMNS and problem.rows.stored >= LEAST_FILLED * n * d
     return few and isinstance(problem.penalty, L2) and not problem.on_device
 
 
@@ -70,32 +70,20 @@ def step(problem: Problem, state: Any) -> bool:
 
 def _look(problem: Problem, at: np.ndarray) -> Look:
     """Return the objective near a point."""
-    d, size = problem.shape[1], len(at)
-    gradient, hessian, columns = np.zeros(size), np.zeros((size, size)), np.ones((size, BLOCK_ROWS))
-    data = (problem.rows, problem.loss, problem.y, problem.share, at, d)
-    blocks = problem.rows.blocks()
-    value = sum(_add_look(*data, gradient, hessian, columns, *block) for block in blocks)
-    w, places = at[:d], np.arange(d)
-    gradient[:d] += problem.lam * w
-    hessian[places, places] += problem.lam
-    return Look(value + 0.5 * problem.lam * float(w @ w), gradient, hessian)
+    gradient, hessian = np.zeros(len(at)), np.zeros((len(at), len(at)))
+    data = (problem.rows, problem.loss, problem.y, problem.share, problem.lam)
+    found = [
+        _add_look(*data, at, problem.shape[1], gradient, hessian, *block)
+        for block in problem.rows.blocks()
+    ]
+    return Look(math.fsum(found), gradient, hessian)
 
 
 def _direction(here: Look) -> np.ndarray | None:
-    """Return the Newton direction, unless the Hessian is too near to a singular one.
-
-    It is factorised with its diagonal scaled to one: units of features are no matter.
-    """
-    diagonal = np.diagonal(here.hessian)
-    if not diagonal.min() > 0.0:
-        return None
-    scale = 1.0 / np.sqrt(diagonal)
-    matrix = here.hessian * scale * scale[:, None]
-    # the transposed matrix has the order that LAPACK wants
-    factor, found, failed = lapack.dposv(matrix.T, -scale * here.gradient, overwrite_a=True)
-    if failed or not float(np.diagonal(factor).min()) ** 2 >= SMALL_PIVOT:
-        return None
-    return scale * found
+    """Return the Newton direction, unless the Hessian is too near to a singular one."""
+    direction = np.empty_like(here.gradient)
+    pivot = _solve(here.hessian, here.gradient, direction)
+    return direction if pivot >= SMALL_PIVOT else None
 
 
 def _along_parabola(here: Look, direction: np.ndarray, slope: float) -> Look:
@@ -122,13 +110,19 @@ def _search(
 
 
 @kernel
-def _add_look(rows, loss, y, share, at, d, gradient, hessian, columns, start, stop):
-    """Add the rows' part of gradient and Hessian, return that of the value
+def _add_look(rows, loss, y, share, lam, at, d, gradient, hessian, start, stop):
+    """Add the part of some rows to gradient and Hessian, return that of the value
 
-    `columns` has room for a block of columns, with ones in that of the intercept.
+    The penalty belongs to the first rows.
     """
-    value, length = 0.0, columns.shape[1]
+    value, length = 0.0, _BLOCK_ROWS
+    columns = np.ones((len(at), length))  # that of the intercept has ones
     z, a, h, scaled = np.empty(length), np.empty(length), np.empty(length), np.empty(length)
+    if start == 0:
+        for j in range(d):
+            value += 0.5 * lam * at[j] * at[j]
+            gradient[j] += lam * at[j]
+            hessian[j, j] += lam
     for first in range(start, stop, length):
         count = min(length, stop - first)
         columns[:d] = 0.0
@@ -157,3 +151,39 @@ def _add_look(rows, loss, y, share, at, d, gradient, hessian, columns, start, st
                     total += scaled[i] * columns[k, i]
                 hessian[j, k] += total
     return value
+
+
+@kernel
+def _solve(hessian, gradient, direction):
+    """Set direction = -hessian^-1 gradient, return the smallest pivot: direction is void if <= 0
+
+    The matrix is factorised with its diagonal scaled to one: units of features are no matter.
+    """
+    size, smallest = len(gradient), 1.0
+    factor, scale = np.empty((size, size)), np.empty(size)
+    for j in range(size):
+        if not hessian[j, j] > 0.0:
+            return 0.0
+        scale[j] = 1.0 / np.sqrt(hessian[j, j])
+        for k in range(j + 1):
+            total = hessian[j, k] * scale[j] * scale[k]
+            for m in range(k):
+                total -= factor[j, m] * factor[k, m]
+            if k < j:
+                factor[j, k] = total / factor[k, k]
+            elif total > 0.0:
+                factor[j, j], smallest = np.sqrt(total), min(smallest, total)
+            else:
+                return 0.0
+    for j in range(size):  # forwards
+        total = -scale[j] * gradient[j]
+        for k in range(j):
+            total -= factor[j, k] * direction[k]
+        direction[j] = total / factor[j, j]
+    for j in range(size - 1, -1, -1):  # and back
+        direction[j] /= factor[j, j]
+        for k in range(j):
+            direction[k] -= factor[j, k] * direction[j]
+    for j in range(size):
+        direction[j] *= scale[j]
+    return smallest

@@ -122,7 +122,7 @@ class InteriorPoint(Solver):
     ) -> InteriorPointState:
         xp, d, many = problem.xp, problem.shape[1], len(problem.weight_shape) == 2
         shape = (*problem.weight_shape[:-1], d + problem.fit_intercept)
-        state = InteriorPointState(rng, draw=rng.spawn(1)[0], w=xp.zeros(shape))
+        state = InteriorPointState(rng, draw=rng, w=xp.zeros(shape))
         if problem.fit_intercept and not many:
             state.w[d] = problem.first_intercept()
         state.rows = (Votes if many else Lines).of_rows(problem, scores(problem, state.w))

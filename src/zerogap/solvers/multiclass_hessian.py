@@ -18,10 +18,10 @@ from zerogap.solvers.hessian import (
     _EXACT,
     _PRODUCTS,
     _RIDGES,
-    SMALL_PIVOT,
     DIRECT,
     LEAST_CURVATURE,
     REFINEMENTS,
+    SMALL_PIVOT,
     _factorised,
 )
 
@@ -189,13 +189,12 @@ class MulticlassHessian:
         """
         xp, (C, width) = self.problem.xp, ridge.shape
         matrix = self._whole_matrix()
-        places = xp.arange(width)
-        for k in range(C):
-            for m in range(k):
-                matrix[k, places, m, places] -= ridge[k] * part[m]
-                matrix[m, places, k, places] -= ridge[k] * part[m]
-                matrix[k, places, k, places] += ridge[k] * part[m]
-                matrix[m, places, m, places] += ridge[k] * part[m]
+        classes, places = xp.arange(C), xp.arange(width)
+        same_feature = (classes[:, None, None], places, classes[:, None], places)
+        shared = ridge[:, None] * part
+        shared[classes, classes] = 0.0
+        shared[classes, classes] = -shared.sum(axis=1)
+        matrix[same_feature] -= shared
         flat = matrix.reshape(C * width, C * width)
         diagonal = np.maximum(xp.diagonal(flat), 1e-300)
         scale = 1.0 / np.sqrt(diagonal)
@@ -203,9 +202,7 @@ class MulticlassHessian:
         flat *= scale[:, None]
         of_shift = np.sqrt(diagonal).reshape(C, width)
         of_shift /= np.sqrt((of_shift * of_shift).sum(axis=0))
-        for k in range(C):
-            for m in range(C):
-                matrix[k, places, m, places] += of_shift[k] * of_shift[m]
+        matrix[same_feature] += of_shift[:, None] * of_shift
         inverse, accurate = _equilibrated_inverse(xp, flat, damping)
         return (lambda v: (scale * inverse(scale * v.ravel())).reshape(v.shape)), accurate
 

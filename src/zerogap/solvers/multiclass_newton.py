@@ -154,7 +154,7 @@ class MulticlassNewton(Solver):
         self, problem: Any, rng: np.random.Generator, warm: Answer | None = None
     ) -> MulticlassNewtonState:
         (C, d), zeros = problem.weight_shape, problem.xp.zeros
-        state = MulticlassNewtonState(rng, draw=rng.spawn(1)[0])
+        state = MulticlassNewtonState(rng, draw=rng)
         state.w = zeros((C, d + problem.fit_intercept))
         if problem.fit_intercept:
             state.w[:, d] = problem.first_intercept()

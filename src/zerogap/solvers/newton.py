@@ -197,7 +197,7 @@ class Newton(Solver):
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> NewtonState:
         (n, d), zeros = problem.shape, problem.xp.zeros
-        state = NewtonState(rng, draw=rng.spawn(1)[0], w=zeros(d), centre=zeros(n))
+        state = NewtonState(rng, draw=rng, w=zeros(d), centre=zeros(n))
         if problem.fit_intercept:
             state.b = problem.first_intercept()
         if math.isfinite(problem.loss.lipschitz) and problem.loss.quadratic:
