@@ -38,12 +38,14 @@ from zerogap.row_sums import (
     sum_losses,
     sum_penalty_conjugates,
     sum_penalty_terms,
+    sum_signs,
     sum_slopes,
     sum_terms,
 )
 from zerogap.rows import CSRRows, DenseRows, as_rows, compact
 
 NOWHERE = np.empty(0)
+_SIGNS = np.array([-1.0, 1.0])
 _ON_DEVICE = ("cupy", "cupyx", "zerogap.cuda")  # modules of arrays and rows on a GPU
 
 
@@ -360,8 +362,7 @@ class Problem(Proving, OnProcessor, Struct):
 
     def balance_sums(self, alpha: np.ndarray) -> np.ndarray:
         """Return the sums that `balanced` needs; those of parts of the rows add up."""
-        positive, negative = np.maximum(alpha, 0.0), np.maximum(-alpha, 0.0)
-        return np.array([float(self.share @ positive), float(self.share @ negative)])
+        return np.array(self.over_rows(sum_signs, self.share, alpha))
 
     def balanced(self, alpha: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """Return alpha, which may be that of a part of the rows, with a sum of zero over all rows.
@@ -385,10 +386,21 @@ class Problem(Proving, OnProcessor, Struct):
     def _best_constant(self) -> float:
         if self.loss.task != "classification" or self.on_device:
             return self.best_intercept(self.xp.zeros(self.shape[0]))
-        signs = np.array([-1.0, 1.0])  # rows of a class are alike
-        shares = np.array([self.share @ (self.y == sign) for sign in signs])
-        given = (self.loss, signs, shares, np.zeros(2))
+        given = (self.loss, _SIGNS, self._class_shares, np.zeros(2))
         return minimiser(lambda b: sum_slopes(*given, b, 0, 2))
+
+    @functools.cached_property
+    def _class_shares(self) -> np.ndarray:
+        """Shares of the rows of either class, which are alike to a constant model."""
+        return np.array([self.share @ (self.y == sign) for sign in _SIGNS])
+
+    def constant_proof(self) -> Proof:
+        """Return what is proved of the best constant model, without any dual variables."""
+        w, zeros = self.xp.zeros(self.weight_shape), self.xp.zeros(self.dual_shape)
+        b, terms, none = self.constant(), None, np.zeros(2)
+        if self.loss.task == "classification" and not self.on_device:
+            terms = Terms(*sum_terms(self.loss, _SIGNS, self._class_shares, none, none, b, 0, 2))
+        return self.prove(w, b, zeros, zeros, terms=terms)
 
     def constant(self) -> Any:
         """Return the intercept of the best constant model: zero if there is none."""

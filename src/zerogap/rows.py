@@ -322,18 +322,13 @@ class CSRRows(Rows):
         return origin
 
     def minus(self, origin: np.ndarray) -> Self:
-        given, everywhere = self._matrix().tocoo(), np.arange(self.shape[0])
-        columns = self._matrix()[:, np.flatnonzero(origin)].tocsc()
-        rows, places = [given.row], [given.col]
-        data = [given.data - origin[given.col]]
-        for k, j in enumerate(np.flatnonzero(origin)):  # their zeros are no longer zero
-            stored = columns.indices[columns.indptr[k] : columns.indptr[k + 1]]
-            rows.append(np.setdiff1d(everywhere, stored))
-            places.append(np.full(len(rows[-1]), j))
-            data.append(np.full(len(rows[-1]), -origin[j]))
-        indices = tuple(np.concatenate(part) for part in (rows, places))
-        shifted = sparse.csr_matrix((np.concatenate(data), indices), self.shape)
-        return cast("Self", _csr_rows(shifted))
+        far = np.flatnonzero(origin).astype(self.indices.dtype)  # their zeros are no longer zero
+        most = self.stored + self.shape[0] * len(far)
+        wide = most >= 2**31
+        indptr = np.empty(len(self.indptr), np.int64 if wide else self.indptr.dtype)
+        data, indices = np.empty(most), np.empty(most, self.indices.dtype)
+        stored = _subtract(self, origin, far, indptr, data, indices)
+        return type(self)(data[:stored], indices[:stored], indptr, self.n_columns)
 
     def largest_entries(self) -> np.ndarray:
         return abs(self._matrix()).max(axis=0).toarray().ravel()
@@ -550,6 +545,27 @@ def _gather(rows, order, indptr, data, indices):
         for k in rows.span(order[i]):
             data[place], indices[place] = rows.data[k], rows.indices[k]
             place += np.uintp(1)
+
+
+@kernel
+def _subtract(rows, origin, far, indptr, data, indices):
+    """Store the rows minus an origin, with all values of its far columns; return how many"""
+    place = np.uintp(0)
+    for i in range(len(indptr) - 1):
+        indptr[i], f = place, 0
+        for k in rows.span(i):
+            column = rows.indices[k]
+            while f < len(far) and far[f] < column:
+                data[place], indices[place] = -origin[far[f]], far[f]
+                place, f = place + np.uintp(1), f + 1
+            f += f < len(far) and far[f] == column
+            data[place], indices[place] = np.float64(rows.data[k]) - origin[column], column
+            place += np.uintp(1)
+        while f < len(far):
+            data[place], indices[place] = -origin[far[f]], far[f]
+            place, f = place + np.uintp(1), f + 1
+    indptr[-1] = place
+    return place
 
 
 @kernel

@@ -278,7 +278,7 @@ class _Run:
         """Certify the best constant model, which is the first model to beat."""
         if isinstance(self.problem, StreamedProblem):
             return None
-        proof = _best_constant(self.problem)
+        proof = self.problem.constant_proof()
         self.scale, best = proof.primal, self.best_so_far
         if self.solver.output == "best" and proof.primal < best.primal:
             host = self.problem.host
@@ -574,13 +574,7 @@ def gap_floor(problem: Any, primal: float) -> float:
         scale = problem.examine(np.zeros(problem.weight_shape), b, origin).primal
         return _floor(centred(problem), scale, primal)
     inner = centred(problem)
-    return _floor(inner, _best_constant(inner.problem).primal, primal)
-
-
-def _best_constant(problem: Any) -> Proof:
-    """Return what is proved of the best constant model, without any dual variables."""
-    w, zeros = problem.xp.zeros(problem.weight_shape), problem.xp.zeros(problem.dual_shape)
-    return problem.prove(w, problem.constant(), zeros, zeros)
+    return _floor(inner, inner.problem.constant_proof().primal, primal)
 
 
 def _is_origin(point: Answer) -> bool:

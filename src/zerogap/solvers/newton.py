@@ -229,7 +229,7 @@ class Newton(Solver):
         if state.started or size < max(_ROWS_PER_FEATURE * d, 1000) or is_parabola(problem.loss):
             return
         state.started = True
-        chosen = problem.place(np.sort(state.rng.choice(n, size, replace=False)))
+        chosen = problem.place(_PART * np.arange(size) + state.rng.integers(_PART, size=size))
         part = problem.take(chosen)
         mass = float(part.share.sum())
         one_class = len(np.unique(part.y[part.share > 0.0])) < 2
