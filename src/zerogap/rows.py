@@ -22,7 +22,7 @@ _FLOATS = (np.float32, np.float64)
 CLASSES = 3 * LANES  # handled together: enough sums to hide the time that each addition takes
 _FILLED = 0.3  # share of non-zeros from which products of dense copies are faster than loops
 _IDENTITY = L2()  # its to_primal(u) is u: the plain dot product
-FEW_COLUMNS = 64  # up to which loops sum up moments faster than BLAS, which takes scaled copies
+FEW_COLUMNS = 24  # up to which loops sum up moments faster than BLAS, which takes scaled copies
 _BLOCK_ROWS = 128  # whose few columns stay in the first cache
 _BLOCK = 4_000_000  # stored values read by one kernel call: a few milliseconds, so Ctrl-C works
 

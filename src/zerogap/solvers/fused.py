@@ -15,10 +15,10 @@ import numpy as np
 from zerogap._jit import kernel
 from zerogap.penalties import L2
 from zerogap.problem import Problem
-from zerogap.rows import FEW_COLUMNS
 from zerogap.solvers.hessian import SMALL_PIVOT, is_parabola
 from zerogap.solvers.line_search import search
 
+MOST_FEATURES = 32  # beyond, Hessians of a sample of the rows are cheaper
 LEAST_FILLED = 0.3  # share of non-zeros below which sparse loops are faster
 _BLOCK_ROWS = 128  # whose few columns stay in the first cache
 LEAST_GAIN = 1e-9  # of the objective: a smaller one is the business of more careful steps
@@ -35,7 +35,7 @@ class Look(NamedTuple):
 def can_fuse(problem: Problem) -> bool:
     """Tell whether steps can be made so: the loss itself must be smooth."""
     n, d = problem.shape
-    few = d <= FEW_COLUMNS and problem.rows.stored >= LEAST_FILLED * n * d
+    few = d <= MOST_FEATURES and problem.rows.stored >= LEAST_FILLED * n * d
     return few and isinstance(problem.penalty, L2) and not problem.on_device
 
 

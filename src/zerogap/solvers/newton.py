@@ -32,6 +32,7 @@ SMALL = 10_000  # stored values up to which all rows are as quickly read as some
 SOLVED = 1e-3  # part of a sub-problem's gap that a step may still gain: what is left is rounding
 FEW_FEATURES = 300  # with an L1 penalty: more than rows, and coordinate descent is faster
 _NEARLY_KINKED = 30.0  # widths of a smooth loss' bend that its rows are apart: it is a kink then
+POLISH_PATIENCE = 8  # steps after a dual point that was none the better: it takes several passes
 _EMPTY = np.empty(0)
 
 
@@ -158,6 +159,8 @@ class NewtonState(State):
     polished: np.ndarray = field(default_factory=lambda: _EMPTY)  # a better dual point, if any
     damping: float = 0.0  # part of the largest curvature that is added to each row's own
     unpolished: float = math.inf  # the residual of the step before, as it was
+    unpolishable: int = 0  # steps for which no better one is looked for: the last was none
+    patience: int = POLISH_PATIENCE  # how many of them there are next time
     part: Problem | None = field(default=None, metadata={"saved": False})  # the near rows
     fused: bool = False  # whether steps take one pass each, and keep nothing as long as the data
     here: Any = field(default=None, metadata={"saved": False})  # what such a step has seen last
@@ -390,8 +393,10 @@ class Newton(Solver):
             data = (part.loss, part.y, part.share, alpha, state.near_z)
             state.excess = part.over_rows(_excess, *data)
         done = not state.gamma or -way.slope <= SOLVED * state.residual
-        if done and part is problem and is_worth_polishing(problem, state, way.slope):
+        worth = done and part is problem and is_worth_polishing(problem, state, way.slope)
+        if worth and not state.unpolishable:
             self._polish(problem, state)
+        state.unpolishable = max(0, state.unpolishable - 1)
         return math.ceil((products + 2) * len(state.near) / problem.shape[0])
 
     def _penalty(self, problem: Problem, state: NewtonState) -> float:
@@ -420,12 +425,15 @@ class Newton(Solver):
         if len(state.mu):
             r = problem.l1_ratio
             wanted = (1.0 - r) * state.w + r * soft_l1.slope(state.w, state.mu)
-        answer = polished(
+        alpha, residual = polished(
             problem, state.w, state.near_alpha, solve, lambda dz: state.near_h * dz / share, wanted
         )
-        state.polished, state.residual = answer
-        data = (problem.loss, problem.y, problem.share, state.polished, state.near_z)
-        state.excess = problem.over_rows(_excess, *data)
+        data = (problem.loss, problem.y, problem.share, alpha, state.near_z)
+        excess = problem.over_rows(_excess, *data)
+        if excess + residual < state.excess + state.residual:  # not outside of the domain
+            state.polished, state.residual, state.excess = alpha, residual, excess
+        else:
+            state.unpolishable, state.patience = state.patience, 2 * state.patience
 
     def _find_way(
         self, problem: Problem, part: Problem, state: NewtonState, gradient: np.ndarray
