@@ -378,10 +378,12 @@ class _Run:
     @_without_warnings
     def refine_record(self) -> None:
         """Certify the present answer and the best one so far with all the digits that it takes."""
-        best, answer = self.best_so_far, self.solver.answer(self.problem, self.state)
-        points = [answer]
+        best, (w, b, alpha) = self.best_so_far, self.solver.answer(self.problem, self.state)
+        if alpha is None:
+            alpha = self.problem.dual_point(self.problem.scores(w), b)
+        points = [(w, b, alpha)]
         if self.solver.output == "best" and len(best.alpha):
-            points += [(best.w, best.b, best.alpha), (best.w, best.b, answer[2])]
+            points += [(best.w, best.b, best.alpha), (best.w, best.b, alpha)]
         found = []
         for point in points:
             for w, proof, rest in self.problem.refined(*point, self.accuracy, self.tolerated):
