@@ -45,6 +45,7 @@ class Proof(NamedTuple):
     z: Any = None  # scores of the training rows, without b; None if not kept
     rounding: float = 0.0  # the part of the gap that bounds rounding
     blur: float = 0.0  # how far `primal` may be from P, by rounding
+    rest: Any = None  # what is to be added to alpha, in twice the precision; None if nothing
 
     @classmethod
     def of(cls, found: Evaluation, b: Any, alpha: Any, z: Any = None) -> Proof:
@@ -110,7 +111,6 @@ class Proving:
     _mean_conjugate: Any
     _penalty_conjugate: Any
 
-    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def prove(
         self,
         w: np.ndarray,
@@ -121,7 +121,22 @@ class Proving:
         rest: np.ndarray | None = None,
         doubt: float = 0.0,
     ) -> Proof:
-        """Return what (w, b), with the scores z of w, and a feasible alpha prove.
+        """Return what (w, b), with the scores z of w, and a feasible alpha prove."""
+        found, _, added = self.evaluated(w, b, z, alpha, tolerated, rest, doubt)
+        return Proof.of(found, b, alpha, z)._replace(rest=added)
+
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    def evaluated(
+        self,
+        w: np.ndarray,
+        b: Any,
+        z: np.ndarray,
+        alpha: np.ndarray,
+        tolerated: float = 0.0,
+        rest: np.ndarray | None = None,
+        doubt: float = 0.0,
+    ) -> tuple[Evaluation, np.ndarray, np.ndarray | None]:
+        """Return the numbers of a proof, the dual sum that they are about, and what alpha lacks.
 
         Where rounding might be more than the tolerated share of P, and more than some of the gap,
         better bounds of it are tried, and then more precise arithmetic.  A `rest` that is to be
@@ -142,10 +157,13 @@ class Proving:
         found = displaced(self, found, doubt)
         given = (w, b, alpha, terms, sizes, errors, doubt)
         if found.is_coarse(tolerated) and not self.on_device:
-            found = min(found, self._precisely(*given), key=lambda e: e.gap)
+            precise = self._precisely(*given)
+            found, u = min((found, u), precise, key=lambda pair: pair[0].gap)
         if rest is not None:
-            found = min(found, self._precisely(*given, rest), key=lambda e: e.gap)
-        return Proof.of(found, b, alpha, z)
+            refined = self._precisely(*given, rest)
+            if refined[0].gap < found.gap:
+                return *refined, rest
+        return found, u, None
 
     def _precisely(
         self,
@@ -157,8 +175,8 @@ class Proving:
         rough: Errors,
         doubt: float,
         rest: np.ndarray | None = None,
-    ) -> Evaluation:
-        """Return P and the gap from scores and a dual sum in twice the precision.
+    ) -> tuple[Evaluation, np.ndarray]:
+        """Return P and the gap from scores and a dual sum in twice the precision, and that sum.
 
         The dual point is alpha, or alpha + rest.
         """
@@ -167,8 +185,9 @@ class Proving:
         missing = self.missing_balance(numbers, self.shape[0], terms.mass)
         sums = self.precise_sums(w, b, alpha, rounded, missing, doubt, rest)
         even = bool(len(self.weight)) or not self.share.min() < self.share.max()
-        known = (terms, sizes, rough, sums, missing, rounded, self._exact_weights[1], even)
-        return conclude_precisely(self, w, b, *known, doubt)
+        scale = self._exact_weights[1]
+        known = (terms, sizes, rough, sums, missing, rounded, scale, even)
+        return conclude_precisely(self, w, b, *known, doubt), sums.dual.sum(axis=0) / scale
 
     def precise_sums(
         self,
@@ -220,6 +239,12 @@ class Proving:
             return 0.0, 0.0
         excess = math.fsum(numbers) * self.lam / self._exact_weights[1]
         return excess, 2.0 * UNIT * abs(excess) + gamma(rows + 8) ** 2 * mass
+
+    def excess_of_balance(self, alpha: np.ndarray) -> float:
+        """Return |1/S sum_i s_i alpha_i|, or a little more if alpha is rounded once."""
+        mass = float(self.share @ np.abs(alpha))
+        excess, doubt = self.missing_balance(self.precise_balance(alpha), self.shape[0], mass)
+        return abs(excess) + doubt + 4.0 * UNIT * mass
 
     def _precise_scores(self, w: np.ndarray, b: Any) -> np.ndarray:
         """Return x_i.w + b, less the targets of a loss of residuals, rounded once."""

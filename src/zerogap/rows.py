@@ -96,6 +96,10 @@ class Rows(Struct):
         """Return the largest size of the entries of each column."""
         raise NotImplementedError
 
+    def are_zero(self) -> np.ndarray:
+        """Tell which rows have no entries other than zero."""
+        raise NotImplementedError
+
     @functools.cached_property
     def sqnorms(self) -> np.ndarray:
         """|x_i|^2 for all rows, in float64."""
@@ -165,6 +169,9 @@ class DenseRows(Rows):
 
     def largest_entries(self) -> np.ndarray:
         return np.maximum(self.X.max(axis=0), -self.X.min(axis=0))
+
+    def are_zero(self) -> np.ndarray:
+        return np.logical_not(self.X.any(axis=1))
 
     def product(self, W: np.ndarray) -> np.ndarray:
         if self.X.dtype == W.dtype:
@@ -323,6 +330,9 @@ class CSRRows(Rows):
 
     def largest_entries(self) -> np.ndarray:
         return abs(self._matrix()).max(axis=0).toarray().ravel()
+
+    def are_zero(self) -> np.ndarray:
+        return self._matrix().astype(bool).sum(axis=1).A1 == 0
 
     def product(self, W: np.ndarray) -> np.ndarray:
         return self._matrix() @ W.T

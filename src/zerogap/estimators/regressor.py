@@ -172,7 +172,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
         regions, rows = self._regions(), self._rows(to_host(X))
         coef, b = to_host(self.coef_)[None, :], np.atleast_1d(to_host(self.intercept_))
         scores = rows.product(coef) + b
-        low, high = score_bounds(scores, np.sqrt(rows.sqnorms), coef, b, regions)
+        low, high = score_bounds(rows, coef, regions)
         return scores[:, 0], low[:, 0], high[:, 0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
