@@ -2,10 +2,12 @@
 
     python benchmarks/prove.py [--extreme] [--count 100000] [--seconds S] [--first 0] [--jobs N]
 
-With `--extreme`, certificates of extreme problems are held against exact arithmetic instead.  The
-proofs are those of the tests, tests/proofs*.py: functions called prove_* that take a seed and
-raise AssertionError where a statement is wrong.  The problems, by number, are dealt to them in
-turn.  Ends with exit code 1 if any statement was wrong, or any optimum was not found to 1e-12.
+With `--extreme`, extreme problems are held against exact arithmetic instead, those of all
+evaluators: in memory, in a store, on Dask's workers and in a GPU's simulator.  The proofs are
+those of the tests, tests/proofs*.py: functions called prove_* that take a seed and raise
+AssertionError where a statement is wrong.  The problems, by number, are dealt to them in turn; a
+run that ends early says from which number to go on.  With `--jobs 1` there is no second process.
+Ends with exit code 1 if any statement was wrong, or any optimum was not found to 1e-12.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from functools import cache
 from itertools import islice
@@ -32,7 +34,8 @@ def proofs(extreme: bool) -> list[tuple[str, Callable[[int], object]]]:
     """Return the proofs of extreme problems, or all others, with their names."""
     sys.path.insert(0, str(TESTS))
     files = [path.stem for path in sorted(TESTS.glob("proofs*.py"))]
-    modules = [importlib.import_module(f) for f in files if (f == "proofs_extreme") == extreme]
+    wanted = [file for file in files if file.startswith("proofs_extreme") == extreme]
+    modules = [importlib.import_module(file) for file in wanted]
     return [
         (name.removeprefix("prove_").replace("_", "-"), function)
         for module in modules
@@ -60,6 +63,28 @@ def check(numbers: range, end: float, extreme: bool) -> tuple[Counter[str], list
     return agreed, wrong
 
 
+Found = tuple[Counter[str], list[str]]
+
+
+def in_this_process(chunks: Iterator[range], end: float, extreme: bool) -> Iterator[Found]:
+    """Yield what is found in each chunk of problems."""
+    for chunk in chunks:
+        yield check(chunk, end, extreme)
+
+
+def in_processes(jobs: int, chunks: Iterator[range], end: float, extreme: bool) -> Iterator[Found]:
+    """Yield the same, in the order in which processes finish."""
+    with ProcessPoolExecutor(jobs) as pool:
+        running = {pool.submit(check, chunk, end, extreme) for chunk in islice(chunks, 2 * jobs)}
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            if time.monotonic() < end:
+                running |= {
+                    pool.submit(check, chunk, end, extreme) for chunk in islice(chunks, len(done))
+                }
+            yield from (future.result() for future in done)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--extreme", action="store_true", help="extreme problems")
@@ -70,37 +95,42 @@ def main() -> None:
     options = parser.parse_args()
     # before numpy is loaded: the processes have a core each, and matrices are tiny
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
+    if options.extreme:
+        os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
     last = options.first + options.count
-    chunks = (range(k, min(k + CHUNK, last)) for k in range(options.first, last, CHUNK))
+    begun = options.first  # of the problems from here on none was begun
+
+    def deal() -> Iterator[range]:
+        nonlocal begun
+        while begun < last and time.monotonic() < end:
+            chunk = range(begun, min(begun + CHUNK, last))
+            begun = chunk.stop
+            yield chunk
+
     agreed: Counter[str] = Counter()
-    wrong = 0
+    wrong = total = 0
     start = time.monotonic()
     end = start + options.seconds
-    with ProcessPoolExecutor(options.jobs) as pool:
-        running = {
-            pool.submit(check, chunk, end, options.extreme)
-            for chunk in islice(chunks, 2 * options.jobs)
-        }
-        while running:
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            seconds = time.monotonic() - start
-            if seconds < options.seconds:
-                running |= {
-                    pool.submit(check, chunk, end, options.extreme)
-                    for chunk in islice(chunks, len(done))
-                }
-            for count, lines in (future.result() for future in done):
-                agreed += count
-                wrong += len(lines)
-                for line in lines:
-                    print(f"\rWRONG {line}", flush=True)
-            total = agreed.total() + wrong
+    given = (deal(), end, options.extreme)
+    found = in_this_process(*given) if options.jobs == 1 else in_processes(options.jobs, *given)
+    try:
+        for count, lines in found:
+            agreed += count
+            wrong += len(lines)
+            for line in lines:
+                print(f"\rWRONG {line}", flush=True)
+            total, seconds = agreed.total() + wrong, time.monotonic() - start
             left = min((options.count - total) * seconds / max(1, total), options.seconds - seconds)
             text = f"{total} problems, {total / seconds:.1f}/s, {max(0.0, left) / 60:.1f} min left"
             print(f"\r{text} ", end="", flush=True)
+    except KeyboardInterrupt:
+        print("\ninterrupted", end="")
     kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(agreed.items()))
     verdict = f"{wrong} WRONG" if wrong else "no one disagreed"
-    print(f"\n{total} problems in {seconds:.0f} s: {kinds}; {verdict}")
+    print(f"\n{total} problems in {time.monotonic() - start:.0f} s: {kinds}; {verdict}")
+    if total < options.count:
+        parallel = 1 if options.jobs == 1 else 2 * options.jobs
+        print(f"go on with --first {max(options.first, begun - parallel * CHUNK)}")
     sys.exit(bool(wrong))
 
 

@@ -1,12 +1,28 @@
 """Certificates hold in exact arithmetic, on extreme problems and those once certified wrongly."""
 
+import dataclasses
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import proofs_extreme_evaluators
 import zerogap as zg
 from proofs_extreme import prove_extreme, prove_given_points
+from proofs_extreme_evaluators import (
+    certified,
+    in_memory,
+    in_store,
+    on_workers,
+    prove_evaluators,
+)
+from proofs_extreme_statements import (
+    prove_raw_classes,
+    prove_raw_leave_one_out,
+    prove_raw_paths,
+    prove_raw_predictions,
+    prove_raw_regions,
+)
 
 
 @pytest.mark.parametrize("start", range(0, 120, 30))
@@ -20,6 +36,65 @@ def test_no_certificate_of_an_extreme_problem_claims_too_much(start):
 def test_no_certificate_of_a_given_point_claims_too_much(start):
     found = [prove_given_points(seed) for seed in range(start, start + 50)]
     assert sum(gap is not None for gap in found) > 25
+
+
+@pytest.mark.parametrize("start", range(0, 60, 20))
+def test_no_evaluator_claims_too_much(start):
+    """The GPU's is among them in tests/cuda_cases/extreme.py."""
+    found = [prove_evaluators(seed) for seed in range(start, start + 20)]
+    assert sum(gap is not None for gap in found) > 10
+    assert min(gap for gap in found if gap is not None) < 1e-6
+
+
+@pytest.mark.parametrize("evaluator", [in_memory, in_store, on_workers])
+def test_evaluators_that_claim_too_much_would_be_found(evaluator, monkeypatch):
+    def boasting(*given):
+        found = certified(*given)
+        if given[0] is not evaluator or found is None:
+            return found
+        *point, certificate = found
+        gap = 0.5 * certificate.gap
+        changes = {"gap": gap, "dual": certificate.primal - gap}
+        return *point, dataclasses.replace(certificate, **changes)
+
+    monkeypatch.setattr(proofs_extreme_evaluators, "certified", boasting)
+    with pytest.raises(AssertionError, match=evaluator.__name__):
+        [prove_evaluators(seed) for seed in range(10)]
+
+
+@pytest.mark.parametrize(
+    "prove",
+    [
+        prove_raw_regions,
+        prove_raw_predictions,
+        prove_raw_classes,
+        prove_raw_paths,
+        prove_raw_leave_one_out,
+    ],
+)
+def test_statements_about_raw_data_hold_for_exact_optima(prove):
+    found = [prove(seed) for seed in range(25)]
+    assert sum(said is not None for said in found) > 12
+
+
+@pytest.mark.parametrize("seed", [194, 402, 475, 549])
+def test_a_row_left_out_takes_its_own_part_of_the_gap_with_it(seed):
+    """It was taken from a sum of lower bounds by another lower bound: predictions were excluded."""
+    assert prove_raw_leave_one_out(seed)
+
+
+def test_certified_predictions_far_from_zero_are_as_tight_as_near():
+    rng = np.random.default_rng(0)
+    X = np.round(64.0 * rng.standard_normal((60, 3))) / 64.0
+    y = X @ [1.0, -2.0, 0.5] + 0.1 * rng.standard_normal(60)
+    widths = []
+    for offset in (0.0, 2.0**20, 2.0**36):
+        settings = {"lam": 0.01, "tol": 1e-8, "random_state": 0}
+        model = zg.LinearRegressor("huber", **settings).fit(X + offset, y)
+        _, low, high = model.predict_certified(X + offset)
+        widths.append(np.max(high - low))
+    assert max(widths) <= 2.0 * widths[0]
+    assert widths[0] <= 1e-2
 
 
 def test_P1_scores_that_cancel_are_not_certified_as_zero():

@@ -13,7 +13,7 @@ LAYERS = [
     ["container", "elementary", "penalties"],
     ["losses", "rows", "gap", "precise", "row_sums"],
     ["multiclass_losses"],
-    ["checks", "bounds", "refining"],
+    ["checks", "bounds", "refining", "enclosures"],
     ["proving"],
     ["problem"],
     ["multiclass"],

@@ -9,7 +9,7 @@ from scipy import sparse
 import zerogap as zg
 from zerogap.solvers import hessian, multiclass_hessian
 from zerogap.solvers.multiclass_hessian import MulticlassHessian
-from zerogap.solvers.multiclass_newton import MulticlassNewton, _vote
+from zerogap.solvers.multiclass_newton import MulticlassNewton, vote
 
 SOLVER = MulticlassNewton()
 every_loss = pytest.mark.parametrize("loss", ["softmax", "multiclass-hinge"])
@@ -91,9 +91,9 @@ def test_votes_have_the_slope_and_the_derivative_that_are_claimed(loss):
     centre = np.log(rng.dirichlet(np.ones(C), n))
     z, dz = rng.standard_normal((2, n, C))
     p, left, right, step = *np.empty((3, n, C)), 1e-5
-    _, slope, excess = _vote(problem, z, dz, p, centre, mu)
-    low, _, _ = _vote(problem, z - step * dz, dz, left, centre, mu)
-    high, _, _ = _vote(problem, z + step * dz, dz, right, centre, mu)
+    _, slope, excess = vote(problem, z, dz, p, centre, mu)
+    low, _, _ = vote(problem, z - step * dz, dz, left, centre, mu)
+    high, _, _ = vote(problem, z + step * dz, dz, right, centre, mu)
     assert slope == pytest.approx((high - low) / (2 * step), rel=1e-7)
     alpha = np.eye(C)[problem.y] - p
     assert excess == pytest.approx(problem.row_terms(z, 0.0, alpha).excess, abs=1e-12)
@@ -110,7 +110,7 @@ def test_votes_at_a_temperature_are_the_best_for_it():
     rng = np.random.default_rng(4)
     before, mu = rng.dirichlet(np.ones(C), n), 0.3
     z, p = rng.standard_normal((n, C)), np.empty((n, C))
-    value, _, _ = _vote(problem, z, z, p, np.log(before), mu)
+    value, _, _ = vote(problem, z, z, p, np.log(before), mu)
 
     def worth(votes):
         rows = np.arange(n)

@@ -29,12 +29,10 @@ def small_case(seed):
     return draw_case(seed, round(FEWEST_ROWS * (MOST_ROWS / FEWEST_ROWS) ** share))
 
 
-# Tables within range that are not proved yet, and that stop early and say so: elastic nets of a
-# noise-free target in tiny units, and of columns of 1e9 beside a target of 1e4;
-UNPROVED = {8, 84, 158}
-# and those whose gap is within tol as computed, but not with what rounding may hide: columns of 1e9
-# and more, a large C, objectives of 1e-9, mostly many classes.
-UNPROVED |= {7, 9, 121, 132, 150, 166, 169, 186}
+# Tables within range that are not proved yet, and that stop early and say so: softmax and elastic
+# nets of several classes whose votes do not balance to the last digit, and 63 x 45 with columns of
+# 1e12 and a target of 1e-9.
+UNPROVED = {7, 132, 150, 166}
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

@@ -8,11 +8,15 @@ import threading
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import zerogap as zg
 from problems import make_data
-from zerogap.losses import LOSSES
-from zerogap.solvers import BlockSDCA
+from raw_stored import CASES, make_table
+from zerogap.centring import centred
+from zerogap.losses import LOSSES, as_loss
+from zerogap.solvers import BlockNewton, BlockSDCA
+from zerogap.solvers.summed_newton import sums_at
 from zerogap.store import Store, write_store
 from zerogap.streamed import Column, Extract, StreamedProblem, load
 
@@ -53,7 +57,7 @@ def in_memory(store, loss, *settings):
 def on_disk(problem):
     """The problem as it is where memory has no room for the numbers of each row."""
     problem.in_memory = False
-    problem._survey = problem._look()
+    problem._found.clear()
     assert isinstance(problem.column(), Column)
     return problem
 
@@ -240,7 +244,7 @@ def test_an_extract_holds_the_chosen_rows(loss, storage, tmp_path):
 
 def test_an_unfit_solver_or_problem_is_refused(tmp_path):
     problem = StreamedProblem(make_store(tmp_path), "hinge")
-    with pytest.raises(ValueError, match="SDCA cannot take rows in a store: use BlockSDCA"):
+    with pytest.raises(ValueError, match="SDCA cannot take rows in a store: use Auto"):
         zg.solve(problem, zg.SDCA())
     with pytest.raises(ValueError, match="BlockSDCA cannot take rows in memory"):
         zg.solve(zg.Problem([[1.0]], [1.0], "hinge"), BlockSDCA())
@@ -325,6 +329,116 @@ def test_ctrl_c_keeps_the_best_model(tmp_path):
     assert model.certificate_.stop_reason == "interrupted"
     assert model.certificate_.gap < 1.0
     assert not [t for t in threading.enumerate() if t.name.startswith("zerogap-store")]
+
+
+def fit_raw(folder, loss, kind, **options):
+    """Fit a raw table block by block, and return the model and its data."""
+    X, y = make_table(kind, loss)
+    task = "regression" if as_loss(loss).task == "regression" else "classification"
+    store = Store(write_store(folder / "store", [(X, y)], task=task).path, max_memory="4GB")
+    estimator = zg.LinearRegressor if task == "regression" else zg.LinearClassifier
+    return estimator(loss, random_state=0, **options).fit(store), X, y
+
+
+@pytest.mark.parametrize(("loss", "kind"), CASES)
+def test_raw_tables_are_proved_as_in_memory(loss, kind, tmp_path):
+    # votes that do not quite balance, times 1e9, hide 8e-6
+    tol = 1e-5 if (loss, kind) == ("multiclass-hinge", "billion") else 1e-6
+    model, X, y = fit_raw(tmp_path, loss, kind, tol=tol)
+    found = model.certificate_
+    assert found.stop_reason == "converged", str(found)
+    assert found.relative_gap <= tol
+    assert found.epochs <= 150
+    assert "Block" in found.solver
+    best = type(model)(loss, tol=1e-8, random_state=0).fit(X, y).certificate_
+    assert best.dual <= found.primal <= best.primal + found.gap  # within the gap that is proved
+    assert found.dual <= best.primal  # weak duality
+    audit = zg.certify(model, X, y, effort=0)  # with b on the data as given
+    assert audit.primal == pytest.approx(found.primal, rel=1e-5)
+
+
+def test_a_column_of_another_unit_is_left_to_newton(tmp_path):
+    model, _, _ = fit_raw(tmp_path, "logistic", "million")
+    assert model.certificate_.solver.startswith("BlockNewton, chosen automatically")
+    assert model.certificate_.epochs <= 10
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_a_store_is_read_from_its_origin(storage, dtype, tmp_path):
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((900, 3)) + np.array([0.0, 4096.0, -50.0])).astype(dtype)
+    y = 1e6 + X[:, 1] + rng.standard_normal(900)
+    rows = X if storage == "dense" else sparse.csr_matrix(X)
+    store = write_store(tmp_path / "store", [(rows, y)], task="regression")
+    given = StreamedProblem(store, "absolute", 0.1, fit_intercept=True)
+    moved, origin, target = given.shifted()
+    assert list(origin != 0) == [False, True, True]
+    assert abs(target - y.mean()) < 1
+    memory = in_memory(store, "absolute", 0.1, True)
+    w, alpha = rng.standard_normal(3), rng.standard_normal(900)
+    inner = centred(given).inward(w, 5.0)
+    assert moved.primal(w, inner) == pytest.approx(memory.primal(w, 5.0), rel=1e-12)
+    shifted = memory._with(rows=memory.rows.minus(origin), y=memory.y - target)
+    assert moved.mean_sqnorm == pytest.approx(float(np.sum((X - origin) ** 2) / 900))
+    np.testing.assert_allclose(moved.dual_sum(alpha), shifted.dual_sum(alpha), rtol=1e-9)
+    some = rng.random(900) < 0.3
+    extract = moved.extract(range(len(store.blocks)), some)
+    extract.finish()
+    copies = np.concatenate([part.scores(w) for _, part in moved.stream(source=extract)])
+    np.testing.assert_allclose(copies, shifted.scores(w)[some], rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge", "softmax", "multiclass-hinge"])
+def test_sums_of_blocks_are_those_of_all_rows(loss, tmp_path):
+    store = make_store(tmp_path, loss, "dense", weighted=True)
+    problem, memory = StreamedProblem(store, loss, 0.05, True), in_memory(store, loss, 0.05, True)
+    rng = np.random.default_rng(0)
+    w, gamma = rng.standard_normal(problem.weight_shape), 0.3
+    b = rng.standard_normal(problem.weight_shape[:-1])[()]
+    centre = memory.feasible(0.1 * rng.standard_normal(memory.dual_shape))
+    state = BlockNewton().begin(problem, rng)
+    state.point.gamma, state.centre = gamma, centre
+    found = BlockNewton()._evaluate(problem, state, w, b)
+    expected, alpha = sums_at(memory, w, b, centre, gamma)
+    np.testing.assert_allclose(state.alpha, alpha, atol=1e-12)
+    for name in ("value", "excess", "u", "mean", "hessian"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_newton_on_a_store_resumes_its_path_bit_for_bit(loss, tmp_path):
+    store, path = make_store(tmp_path, loss), tmp_path / "run.zg"
+    problem = on_disk(StreamedProblem(store, loss, 1e-4, True))
+    settings = {"tol": 0.0, "max_epochs": 8, "record": "epoch", "random_state": 2}
+    whole = zg.solve(problem, BlockNewton(), **settings)
+    saving = {"checkpoint": path, "checkpoint_every": 0}
+    zg.solve(problem, BlockNewton(), callback=lambda seen: seen.epoch >= 3, **settings, **saving)
+    rest = zg.solve(problem, BlockNewton(), **settings, **saving)
+    assert np.array_equal(whole.w, rest.w)
+    assert rest.certificate.primal == whole.certificate.primal
+    np.testing.assert_allclose(whole.history["gap"], rest.history["gap"], rtol=1e-12)
+
+
+def test_newton_is_refused_where_it_cannot_work(tmp_path):
+    rng = np.random.default_rng(0)
+    X = sparse.random(300, 4000, 0.01, format="csr", rng=rng)
+    store = write_store(tmp_path / "store", [(X, rng.random(300) < 0.5)])
+    with pytest.raises(ValueError, match="takes up to 3,000 weights, there are 4,000"):
+        zg.solve(StreamedProblem(store, "hinge"), BlockNewton())
+    result = zg.solve(StreamedProblem(store, "hinge"), zg.Auto(), tol=1e-3, random_state=0)
+    assert result.certificate.solver == "BlockSDCA, chosen automatically"
+
+
+def test_a_stall_ends_the_run_with_the_best_model(tmp_path):
+    X, y = make_table("billion", "squared")
+    X[:, 1] = 1e6 * X[:, 0] + X[:, 1]  # rounding leaves nothing of what tells these two apart
+    store = write_store(tmp_path / "store", [(X, y)], task="regression")
+    problem = StreamedProblem(store, "squared", 1e-12, True)
+    result = zg.solve(problem, zg.Auto(), tol=1e-15, random_state=0)
+    assert result.stop_reason in ("stalled", "rounding")
+    assert result.certificate.epochs <= 100
+    assert result.certificate.primal < 0.9 * problem.constant_loss(problem.constant())
 
 
 PROMISE = """

@@ -15,8 +15,7 @@ import numpy as np
 
 from zerogap.gap import UNIT, gamma
 from zerogap.precise import precise_scores
-from zerogap.problem import Problem
-from zerogap.rows import DenseRows, find_shift
+from zerogap.rows import DenseRows
 
 MOST_UNITS = 10_000  # in the last place of a weight: b is rounded to 1e-4 of a unit, or less
 NUDGED_COLUMNS = 8  # tried: those with the largest parts in b, of which a unit is one of b or so
@@ -102,7 +101,7 @@ def centred(problem: Any) -> Centred:
     Parameters
     ----------
     problem : Problem or StreamedProblem
-        Rows in a store stay as they are.
+        Rows in a store are shifted when they are read.
 
     Examples
     --------
@@ -112,24 +111,10 @@ def centred(problem: Any) -> Centred:
     >>> shifted.origin, shifted.problem.rows.X.ravel()
     (array([2001.5]), array([-0.5,  0.5]))
     """
-    if not isinstance(problem, Problem) or not problem.fit_intercept:
-        return Centred(problem, np.empty(0), 0.0)
-    kept = vars(problem)  # a problem is shifted once, for solvers and for what they have proved
-    if "_shifted" not in kept:
-        kept["_shifted"] = _shifted(problem)
-    moved, origin, target = kept["_shifted"]
-    return Centred(problem if moved is None else moved, origin, target)
-
-
-def _shifted(problem: Problem) -> tuple[Problem | None, np.ndarray, float]:
-    """Return the problem on shifted data, if that is easier, and the shifts."""
-    rows, origin = problem.rows.centred
-    target = 0.0
-    if problem.loss.task == "regression":
-        target = float(find_shift(problem.host(problem.y)[:, None])[0])
+    nothing = Centred(problem, np.empty(0), 0.0)
+    if not problem.fit_intercept:
+        return nothing
+    moved, origin, target = problem.shifted()
     if not len(origin) and not target:
-        return None, np.empty(0), 0.0
-    if not len(origin):
-        origin = np.zeros(problem.shape[1])
-    y = problem.y - target if target else problem.y
-    return problem._with(rows=rows, y=y, sqnorms=rows.sqnorms, origin=origin), origin, target
+        return nothing
+    return Centred(moved, origin, target)

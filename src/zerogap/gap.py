@@ -98,9 +98,10 @@ class Evaluation(NamedTuple):
 
     primal: float  # P, rounded
     gap: float
-    slack: float  # the penalty's part of the gap
+    slack: float  # the penalty's part of the gap, with what rounding may hide; NaN if not known
     rounding: float  # the part of the gap that bounds rounding
     blur: float  # how far `primal` may be from P
+    off: float = math.inf  # how far the dual sum may be from that of the point that is meant
 
     def is_coarse(self, tolerated: float) -> bool:
         """Tell whether rounding is more than a share of the gap, and of P more than tolerated."""
@@ -204,26 +205,31 @@ def evaluate(
         return NOTHING._replace(primal=primal)
     loss, classes = problem.loss, getattr(problem, "n_classes", 1)
     sums = gamma(rows + problem.shape[1] + 8)
-    scaled, moved = _scaling(problem, terms, rows, errors, b)
-    feasible = _to_domain(problem)  # all dual variables by the same factor
+    scaled, moved = scaling(problem, terms, rows, errors, b)
+    feasible = to_domain(problem)  # all dual variables by the same factor
     units = (EVALUATION + 2.0 * classes) * UNIT
     size = 2.0 * (terms.value + terms.excess + terms.cross)
     evaluated = units * (size + loss.unit * (terms.mass + terms.energy))
     excess = (1.0 + sums) * terms.excess + evaluated
     excess += _rise(2.0 * _slope(loss), loss.smoothness, excess, errors.scores)
     excess += (scaled + feasible) * (terms.value + moved) + errors.excess
-    convexity = problem.penalty.convexity()
-    part = (1.0 + sums) * slack + (8.0 * UNIT * cost if convexity < 1.0 else 0.0)
     off = errors.dual_sum + scaled * errors.lengths + feasible * u_size
-    part += _rise(math.inf, 1.0 / convexity, part, off)
+    part = slack_above(problem.penalty, cost, slack, sums, off)
     least = TINY if errors.reach > 0.0 or errors.lengths > 0.0 else 0.0  # zeros do not underflow
     gap = excess + problem.lam * part + least
     blur = (sums + units) * terms.value + sums * problem.lam * cost + errors.value + least
     blur += _rise(_slope(loss), loss.smoothness, terms.value, errors.scores)
     if math.isnan(gap + blur):
         return NOTHING._replace(primal=primal)
-    found = (primal, gap, problem.lam * slack, gap - plain, blur)
+    found = (primal, gap, problem.lam * part + least, gap - plain, blur, off)
     return Evaluation(*map(float, found))
+
+
+def slack_above(penalty: Any, cost: float, slack: float, sums: float, off: float) -> float:
+    """Return g(w) + g*(u) - w.u, or more, where u may be off and sums are rounded that much."""
+    convexity = penalty.convexity()
+    part = (1.0 + sums) * slack + (8.0 * UNIT * cost if convexity < 1.0 else 0.0)
+    return part + _rise(math.inf, 1.0 / convexity, part, off)
 
 
 def _with_dual(
@@ -242,8 +248,8 @@ def _with_dual(
     terms of the gap are huge.  `conjugates` are the mean of phi*(-a_i), and g*(u).
     """
     sums, lam, unit = gamma(rows + problem.shape[1] + 8), problem.lam, problem.loss.unit
-    scaled, _ = _scaling(problem, terms, rows, errors, b)
-    feasible = _to_domain(problem)
+    scaled, _ = scaling(problem, terms, rows, errors, b)
+    feasible = to_domain(problem)
     losses, penalty = conjugates
     size = abs(losses) + 2.0 * (terms.mass * unit + terms.energy)
     size += 2.0 * math.sqrt(terms.energy * terms.target)
@@ -254,7 +260,7 @@ def _with_dual(
     gap = _difference_above(found.primal, -losses - lam * penalty - lost) + found.blur
     if not gap < found.gap:
         return found
-    return found._replace(gap=gap, rounding=min(gap, lost + found.blur))
+    return found._replace(gap=gap, slack=math.nan, rounding=min(gap, lost + found.blur))
 
 
 def displaced(problem: Any, proof: Any, t: float) -> Any:
@@ -283,7 +289,7 @@ def _slope(loss: Any) -> float:
     return 1.0 if loss.task == "multiclass" else loss.lipschitz
 
 
-def _to_domain(problem: Any) -> float:
+def to_domain(problem: Any) -> float:
     """Return by how much dual variables may be outside of their domain, relative to themselves."""
     if problem.loss.task == "multiclass":
         return gamma(problem.n_classes + 2)  # votes sum to one
@@ -291,7 +297,7 @@ def _to_domain(problem: Any) -> float:
     return gamma(4) if rounded_ends else 0.0
 
 
-def _scaling(problem: Any, terms: Terms, rows: int, errors: Errors, b: Any) -> tuple[float, float]:
+def scaling(problem: Any, terms: Terms, rows: int, errors: Errors, b: Any) -> tuple[float, float]:
     """Return by how much dual variables are scaled down to sum to zero, and what it may cost more.
 
     For one score no row's term rises by more than its loss; for many, by the range of its scores.

@@ -10,10 +10,18 @@ from typing import Any
 import numpy as np
 
 from zerogap._jit import kernel, rowwise
-from zerogap.gap import Errors, Terms
+from zerogap.gap import Terms
 from zerogap.penalties import L2
-from zerogap.precise import precise_dual_sum, precise_imbalance, precise_rest, precise_scores
+from zerogap.precise import (
+    imbalance,
+    joined,
+    precise_dual_sum,
+    precise_rest,
+    precise_scores,
+    precise_votes,
+)
 from zerogap.problem import Problem
+from zerogap.proving import NO_ROW, PreciseSums
 from zerogap.refining import Moves
 from zerogap.rows import CLASSES
 
@@ -204,49 +212,45 @@ class MulticlassProblem(Problem):
         _add_votes(self.y, self.share, alpha, flow)
         return flow
 
-    def _outward(
+    def precise_sums(
         self,
         w: np.ndarray,
         b: Any,
-        z: np.ndarray,
         alpha: np.ndarray,
-        errors: Errors,
-        doubt: float,
+        rounded: np.ndarray,
+        missing: Any,
+        doubt: float = 0.0,
         rest: np.ndarray | None = None,
-    ) -> tuple[Terms, Errors]:
+    ) -> PreciseSums:
+        z, dual, off = self._precise_scores(w, b), self.precise_dual_parts(alpha), 0.0
         whole = alpha if rest is None else alpha + rest
         terms = self.row_terms(z, 0.0, whole)
-        errors = errors._replace(range=float(self.share @ np.ptp(z, axis=1)))
         if math.isinf(self.loss.smoothness):
-            off_by = self._doubt(np.abs(z).max(axis=1), w, b) + doubt
+            off_by = self._doubt(np.abs(z).max(axis=1), w, b, rounded) + doubt
             given = (self.loss, self.y, self.share, self._votes(whole), z, off_by)
             off, excess = self.over_rows(_outward_terms, *given)
             terms = dataclasses.replace(terms, excess=max(terms.excess, excess))
-            errors = errors._replace(scores=0.0, value=off)
-        if self.fit_intercept:
-            _, scale = self._exact_weights
-            missing, off = self._imbalance(alpha, rest)
-            missing = (np.abs(missing) + off) * (2.0 * self.lam / scale)
-            errors = errors._replace(imbalance=missing)
-        return terms, errors
+        if rest is not None:
+            dual = joined(dual, self.precise_dual_parts(rest))
+        squares, ranges = float((self.share @ (z * z)).sum()), float(self.share @ np.ptp(z, axis=1))
+        return PreciseSums(dual, terms, off, squares, ranges, (NO_ROW, NO_ROW))
 
-    def _imbalance(
-        self, alpha: np.ndarray, rest: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return S sum_i s_i a_i, and how far it may be off."""
-        weight, _ = self._exact_weights
-        missing, off = precise_imbalance(self.y, weight, alpha)
-        if rest is None:
-            return missing, off
-        more, more_off = precise_imbalance(self.y, weight, rest)
-        return missing + more, off + more_off
+    def precise_balance(self, alpha: np.ndarray) -> np.ndarray:
+        return precise_votes(self.y, self._exact_weights[0], alpha)
+
+    def missing_balance(self, numbers: np.ndarray, rows: int, mass: float) -> Any:
+        if not self.fit_intercept:
+            return 0.0
+        missing, off = imbalance(numbers, rows)
+        return (np.abs(missing) + off) * (2.0 * self.lam / self._exact_weights[1])
 
     def lack(self, w: np.ndarray, alpha: np.ndarray, rest: np.ndarray) -> np.ndarray:
         _, scale = self._exact_weights
         u = self.precise_dual_sum_of(alpha) + self.precise_dual_sum_of(rest)
         off = scale * (u - self.penalty_slope(w, u))
         if self.fit_intercept:
-            off = np.column_stack([off, self._imbalance(alpha, rest)[0]])
+            votes = np.concatenate([self.precise_balance(alpha), self.precise_balance(rest)])
+            off = np.column_stack([off, imbalance(votes, len(alpha))[0]])
         return off.ravel()
 
     def moves(self, alpha: np.ndarray) -> Moves:
@@ -264,16 +268,14 @@ class MulticlassProblem(Problem):
         columns = [precise_scores(self.rows, w[k], b[k], none) for k in range(self.n_classes)]
         return np.ascontiguousarray(np.transpose(columns))
 
-    def precise_dual_sum_of(self, alpha: np.ndarray) -> np.ndarray:
-        columns = np.ascontiguousarray(alpha.T)
-        weight, scale = self._exact_weights
-        rest = precise_rest(alpha)  # which the sum of the other votes has lost
+    def precise_dual_parts(self, alpha: np.ndarray) -> np.ndarray:
+        weight, rest = self._exact_weights[0], precise_rest(alpha)
         sums = []
-        for k, a in enumerate(columns):
-            more = np.where(self.y == k, rest, 0.0)
-            given = (self.rows, weight, scale)
-            sums.append(precise_dual_sum(*given, a) + precise_dual_sum(*given, more))
-        return np.stack(sums)
+        for k, a in enumerate(np.ascontiguousarray(alpha.T)):
+            more = np.where(self.y == k, rest, 0.0)  # which the sum of the other votes has lost
+            own, lost = (precise_dual_sum(self.rows, weight, part) for part in (a, more))
+            sums.append(joined(own, lost))
+        return np.stack(sums, axis=1)
 
     def _vector(self, w: Any) -> np.ndarray:
         return self._matrix(w, (self.n_classes, self.shape[1]), "w")

@@ -24,32 +24,44 @@ def precise_scores(rows: Any, w: np.ndarray, b: float, aim: Any) -> np.ndarray:
     return z
 
 
-def precise_dual_sum(rows: Any, weight: np.ndarray, scale: float, alpha: np.ndarray) -> np.ndarray:
-    """Return sum_i weight_i alpha_i x_i / scale, rounded twice."""
-    high, low = np.zeros((2, rows.shape[1]))
+def precise_dual_sum(rows: Any, weight: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Return sum_i weight_i alpha_i x_i, and then what rounding has taken from it."""
+    sums = np.zeros((2, rows.shape[1]))
     for block in rows.blocks():
-        _add_rows(rows, weight, alpha, high, low, *block)
-    return (high + low) / scale
+        _add_rows(rows, weight, alpha, *sums, *block)
+    return sums
 
 
-def precise_sum(x: np.ndarray, y: np.ndarray) -> float:
-    """Return sum_i x_i y_i."""
-    return float(_dot(x, y))
+def precise_sum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return sum_i x_i y_i, and then what rounding has taken from it."""
+    return np.array(_dot(x, y))
 
 
-def precise_imbalance(
-    y: np.ndarray, share: np.ndarray, alpha: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Add up sums that know what rounding has taken from them."""
+    total = first[0] + second[0]
+    back = total - first[0]
+    rest = (first[0] - (total - back)) + (second[0] - back)
+    return np.stack([total, first[1] + second[1] + rest])
+
+
+def precise_votes(y: np.ndarray, share: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Return the votes of each class for each other one, and then what rounding took from them."""
+    flow = np.zeros((2, alpha.shape[1], alpha.shape[1]))
+    _add_votes(y, share, alpha, *flow)
+    return flow
+
+
+def imbalance(flow: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return by how much the votes of each class and those for it differ, and how far that is off.
 
     That is sum_i s_i a_ik for each class k, if each row's own dual variable is minus the sum of
-    its others.
+    its others.  The votes are the sum of all matrices of `precise_votes`, of so many rows.
     """
-    flow = np.zeros((2, alpha.shape[1], alpha.shape[1]))
-    _add_votes(y, share, alpha, *flow)
-    ways = [(*flow[:, k].ravel(), *-flow[:, :, k].ravel()) for k in range(alpha.shape[1])]
-    through = np.abs(flow[0]).sum(axis=1) + np.abs(flow[0]).sum(axis=0)
-    return np.array([math.fsum(way) for way in ways]), 1e-28 * len(y) * through
+    ways = [(*flow[:, k].ravel(), *-flow[:, :, k].ravel()) for k in range(flow.shape[1])]
+    sizes = np.abs(flow).sum(axis=0)
+    through = sizes.sum(axis=1) + sizes.sum(axis=0)
+    return np.array([math.fsum(way) for way in ways]), 1e-28 * rows * through
 
 
 def precise_rest(alpha: np.ndarray) -> np.ndarray:
@@ -87,7 +99,7 @@ def _dot(x, y):
         back = new - total
         rest += (total - (new - back)) + (product - back) + rounded_away
         total = new
-    return total + rest
+    return total, rest
 
 
 @exact_kernel

@@ -42,7 +42,7 @@ from zerogap.row_sums import (
     sum_slopes,
     sum_terms,
 )
-from zerogap.rows import CSRRows, DenseRows, as_rows, compact
+from zerogap.rows import CSRRows, DenseRows, as_rows, compact, find_shift
 
 NOWHERE = np.empty(0)
 _SIGNS = np.array([-1.0, 1.0])
@@ -53,6 +53,7 @@ class OnProcessor:
     """Where the arrays of a problem are; those on a GPU have a class of their own."""
 
     on_device: ClassVar[bool] = False
+    streamed: ClassVar[bool] = False  # whether rows are read when they are needed
     xp: ClassVar[Any] = np  # makes arrays
     pace: ClassVar[float] = 1.0  # values read in the time that a processor takes for one, roughly
 
@@ -252,6 +253,11 @@ class Problem(Proving, OnProcessor, Struct):
     def strength(self) -> float:
         """Strong convexity of the penalty: lam times the share of L2."""
         return self.lam * (1.0 - self.l1_ratio)
+
+    @property
+    def largest_target(self) -> float:
+        """Largest size of a target."""
+        return float(abs(self.y).max())
 
     def primal(self, w: Any, b: float = 0.0) -> float:
         """Return P(w, b)."""
@@ -459,6 +465,25 @@ class Problem(Proving, OnProcessor, Struct):
         arrays = {name: getattr(self, name)[order] for name in names}
         return self._with(rows=self.rows.take(order), **arrays)
 
+    def shifted(self) -> tuple[Problem, np.ndarray, float]:
+        """Return the problem on columns and targets near zero, and what it subtracts from them."""
+        kept = vars(self)  # found once, for solvers and for what they have proved
+        if "_shifted" not in kept:
+            kept["_shifted"] = self._find_shifted()
+        moved, origin, target = kept["_shifted"]
+        return self if moved is None else moved, origin, target
+
+    def _find_shifted(self) -> tuple[Problem | None, np.ndarray, float]:
+        rows, origin = self.rows.centred
+        target = 0.0
+        if self.loss.task == "regression":
+            target = float(find_shift(self.host(self.y)[:, None])[0])
+        if not len(origin) and not target:
+            return None, origin, 0.0
+        y = self.y - target if target else self.y
+        moved = origin if len(origin) else np.zeros(self.shape[1])
+        return self._with(rows=rows, y=y, sqnorms=rows.sqnorms, origin=moved), moved, target
+
     def with_columns(self, places: np.ndarray) -> Problem:
         """Return the same problem with some of its features, as a copy."""
         return self._with(rows=self.rows.columns(places))
@@ -503,6 +528,14 @@ class Problem(Proving, OnProcessor, Struct):
     def mean_loss(self, z: np.ndarray) -> float:
         """Return 1/S sum_i s_i phi(z_i)."""
         return self.over_rows(sum_losses, self.loss, self.y, self.share, z)
+
+    def constant_loss(self, b: Any) -> float:
+        """Return the mean loss of the model without weights whose intercept is b."""
+        return self.mean_loss(self.xp.zeros(self.dual_shape) + b)
+
+    def column(self) -> Any:
+        """Return zeros for all rows."""
+        return self.xp.zeros(self.dual_shape)
 
     def dual_from_scores(self, z: np.ndarray) -> np.ndarray:
         """Return a_i = -phi'(z_i, y_i) for all rows, which need not sum to zero."""

@@ -17,26 +17,39 @@ satisfies, with scores that differ from those of w by |x_i| radius at most,
     1/S sum_i s_i min_{|t| <= |x_i| radius} e_i(x_i.w + t + b*)  <=  gap,
 
 whose left side is convex in b*: an interval.  Of many classes it is a convex set, around which a
-box is put by linear cuts.
+box is put by linear cuts.  Where data are far from zero, x_i and b are seen from an origin m near
+them: b is the score at m then.  All bounds hold in exact arithmetic, see `zerogap.enclosures`.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from zerogap._jit import kernel
 from zerogap.centring import centred
+from zerogap.enclosures import (
+    LEAST,
+    LOGS,
+    Slip,
+    dual_slope,
+    excess_below,
+    length_above,
+    lengths_above,
+    outward,
+    score_doubt,
+    times_length,
+)
+from zerogap.gap import EVALUATION, UNIT, gamma
 from zerogap.losses import Loss
 from zerogap.problem import Problem
 from zerogap.proving import Proof
 
 _LOOKS = 30  # at the function of the intercept, to either side: the result is true for any number
-_ROUNDING = 1e-12  # of a score, relative to the sizes it is made of
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +62,16 @@ class Region:
         The optimal weights are no further than this from those of the model (of several classes
         together, as one vector).
     low, high : ndarray of shape (n_outputs,)
-        The optimal intercepts lie between these; of many classes, if their mean is that of the
-        model's intercepts.
+        The scores of the optimum at the origin lie between these: its intercepts, if the origin is
+        zero.  Of many classes, if their mean is that of the model's scores.
+    origin : ndarray of shape (n_features,)
+        A point near the data; empty if it is zero.
     """
 
     radius: float
     low: np.ndarray
     high: np.ndarray
+    origin: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +85,14 @@ class Evidence:
     loss: Loss
     y: np.ndarray
     share: np.ndarray
-    sqnorms: np.ndarray
+    lengths: np.ndarray  # |x_i|, or a little more
+    doubt: np.ndarray  # how far the scores of the proof may be off
+    slip: Slip
     strength: float  # mu
     fit_intercept: bool
     proof: Proof  # on centred data
-    size: float  # |w|
-    origin: float = 0.0  # how far the origin of the centred data is from that of the given ones
-    moved: Any = 0.0  # the intercepts on the given data, less those on the centred ones
+    origin: np.ndarray  # of the centred data; empty if it is zero
+    target: float  # what was subtracted from the targets
 
     @classmethod
     def of(cls, problem: Problem, w: np.ndarray, proof: Proof) -> Evidence:
@@ -85,40 +102,46 @@ class Evidence:
         """
         shifted = centred(problem)
         problem = shifted.problem
-        strength = problem.lam * problem.penalty.convexity()
         host = problem.host
-        rows = (host(problem.y), host(problem.share), host(problem.sqnorms))
-        size, proof = float(np.linalg.norm(w)), proof._replace(z=host(proof.z))
-        intercept = (problem.fit_intercept, proof, size)
-        origin = float(np.linalg.norm(shifted.origin))
-        moved = np.atleast_1d(shifted.outward(w, 0.0))
-        return cls(problem.loss, *rows, strength, *intercept, origin, moved)
+        y, share = host(problem.y), host(problem.share)
+        lengths = lengths_above(problem.rows, host(problem.sqnorms))
+        doubt = score_doubt(problem.rows, lengths, length_above(np.asarray(w)))
+        if problem.loss.task == "regression":
+            doubt = doubt + gamma(4) * np.abs(y)  # the shift of targets
+        alpha = proof.alpha if proof.rest is None else proof.alpha + proof.rest
+        proof = proof._replace(alpha=alpha, rest=None, z=host(proof.z))
+        rows = (y, share, lengths, doubt, Slip.of(problem, proof.alpha))
+        given = (problem.strength, problem.fit_intercept, proof)
+        return cls(problem.loss, *rows, *given, shifted.origin, shifted.target)
 
     @functools.cached_property
     def region(self) -> Region:
         """Where the optimum is."""
-        proof = self.proof
+        proof, budget = self.proof, self.proof.gap
         b = np.atleast_1d(np.asarray(proof.b, dtype=float))
-        # rounding of the gap's terms and of the weights is added to what they may be
-        budget = max(proof.gap, 0.0) + _ROUNDING * abs(proof.primal)
-        squared = budget / self.strength
-        if not 2.0 * squared < math.inf:  # nor if it is NaN
+        radius = self._radius()
+        if not radius < math.inf:
             nowhere = np.full(len(b), math.inf)
-            return Region(math.inf, -nowhere, nowhere)
-        slack = budget if math.isnan(proof.slack) else min(proof.slack, budget)
-        distance = math.sqrt(2.0 * slack / self.strength)  # |w - p|, or more
-        rest = math.sqrt(squared - 0.25 * distance * distance)
-        radius = 0.5 * distance + rest + _ROUNDING * self.size
+            return Region(radius, -nowhere, nowhere, self.origin)
         if not self.fit_intercept:
             return Region(radius, b, b)
-        reach = radius * np.sqrt(self.sqnorms)
-        if self.loss.task == "multiclass":
-            low, high = _box(self, b, reach, budget)
-        else:
-            low, high = _interval(self, float(b[0]), reach, budget)
-        # b differs by m.w, and the optimal weights are within the radius of w
-        doubt = self.origin * (radius + _ROUNDING * self.size) if self.origin else 0.0
-        return Region(radius, low + self.moved - doubt, high + self.moved + doubt)
+        reach = (times_length(self.lengths, radius) + self.doubt) * (1.0 + gamma(4))
+        find = _box if self.loss.task == "multiclass" else _interval
+        low, high = find(self, b, reach, budget)
+        if self.target:
+            low = np.nextafter(low + self.target, -math.inf)
+            high = np.nextafter(high + self.target, math.inf)
+        return Region(radius, low, high, self.origin)
+
+    def _radius(self) -> float:
+        """Return how far the optimal weights are at most, rounded up."""
+        gap, mu = self.proof.gap, self.strength * (1.0 - gamma(4))
+        if not 2.0 * (gap / mu) < math.inf:  # nor if it is NaN
+            return math.inf
+        slack = gap if math.isnan(self.proof.slack) else min(self.proof.slack, gap)
+        distance = math.sqrt(2.0 * slack / mu)  # |w - p|, or more
+        rest = math.sqrt(max(0.0, gap / mu - 0.25 * distance * distance))
+        return (0.5 * distance + rest) * (1.0 + gamma(16)) + math.sqrt(LEAST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,93 +181,128 @@ def find_region(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray | Non
 
 
 def _interval(
-    evidence: Evidence, b: float, reach: np.ndarray, budget: float
+    evidence: Evidence, b: np.ndarray, reach: np.ndarray, budget: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return bounds of the intercepts at which the rows add no more than `budget` to the gap."""
     rows = (evidence.y, evidence.share, evidence.proof.alpha, evidence.proof.z)
+    loss, slip = evidence.loss, evidence.slip
+    middle, sums = float(b[0]), gamma(len(reach) + 8)
 
-    def least(at: float) -> float:
-        return _least_excess(evidence.loss, *rows, reach, at)
+    def is_outside(at: float) -> bool:
+        least, farthest = _least_excess(loss, slip, *rows, reach, at)
+        return (1.0 - sums) * least - (1.0 + sums) * slip.moved * farthest > budget
 
     ends = []
     for sign in (-1.0, 1.0):
-        inside, outside = 0.0, 1e-6 * (1.0 + abs(b))
-        while least(b + sign * outside) <= budget and outside < 1e300:
+        inside, outside = 0.0, 1e-6 * (1.0 + abs(middle))
+        while not is_outside(middle + sign * outside) and outside < 1e300:
             inside, outside = outside, 4.0 * outside
         for _ in range(_LOOKS):
-            middle = 0.5 * (inside + outside)
+            between = 0.5 * (inside + outside)
             if outside - inside <= 0.01 * outside:
                 break
-            if least(b + sign * middle) <= budget:
-                inside = middle
+            if is_outside(middle + sign * between):
+                outside = between
             else:
-                outside = middle
-        ends.append(b + sign * (outside if outside < 1e300 else math.inf))
+                inside = between
+        ends.append(middle + sign * (outside if outside < 1e300 else math.inf))
     return np.array(ends[:1]), np.array(ends[1:])
 
 
 @kernel
-def _least_excess(loss, y, share, alpha, z, reach, b):
-    """1/S sum_i s_i min_{|t| <= reach_i} e_i(z_i + t + b); e_i falls, is zero somewhere, rises"""
-    total = 0.0
+def _least_excess(loss, slip, y, share, alpha, z, reach, b):
+    """A lower bound of 1/S sum_i s_i min_{|t| <= reach_i} e_i(z_i + t + b), but for one row
+
+    e_i falls, is zero somewhere, and rises.  The second number is what the row whose dual variable
+    is moved may take from it, over how far that is.
+    """
+    total, farthest = 0.0, 0.0
     for i in range(len(z)):
         if share[i] > 0.0:
-            left, right = z[i] + b - reach[i], z[i] + b + reach[i]
-            term = 0.0
-            if loss.derivative(left, y[i]) + alpha[i] > 0.0:
-                term = loss.excess(alpha[i], left, y[i])
-            elif loss.derivative(right, y[i]) + alpha[i] < 0.0:
-                term = loss.excess(alpha[i], right, y[i])
-            total += share[i] * max(0.0, term)
-    return total
+            room = reach[i] + 8.0 * UNIT * (abs(z[i]) + abs(b) + reach[i])
+            at = z[i] + b - room
+            slope = loss.derivative(at, y[i])
+            rises = slope + alpha[i] > 0.0
+            if not rises:
+                at = z[i] + b + room
+                slope = loss.derivative(at, y[i])
+            if rises or slope + alpha[i] < 0.0:
+                off = EVALUATION * UNIT * (abs(slope) + abs(alpha[i])) + slip.scaled * abs(alpha[i])
+                term = excess_below(loss, slip, alpha[i], at, y[i]) - 2.0 * room * off
+                if term > 0.0:
+                    total += share[i] * term
+                    pull = dual_slope(loss, slip, alpha[i], at, y[i]) + 2.0 * room
+                    farthest = max(farthest, pull if alpha[i] != 0.0 else 0.0)
+    return total, farthest
 
 
 def _box(
     evidence: Evidence, b: np.ndarray, reach: np.ndarray, budget: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a box around the intercepts at which the rows add no more than `budget` to the gap."""
+    """Return a box around the intercepts at which the rows add no more than `budget` to the gap.
+
+    Of each linear program only the multipliers are used, which prove a bound whatever they are:
+    with c = A'm + nu 1 + rest and m <= 0, c.d >= m.limits - |rest|_1 max_k |d_k| for every d that
+    obeys A d <= limits and sums to zero.
+    """
     from scipy.optimize import linprog
 
     C = len(b)
-    normals, limits = [], []
+    directions = np.concatenate([np.eye(C) - 1.0 / C, 1.0 / C - np.eye(C)])  # the mean stays
+    cuts = [_cut_beyond(evidence, b, direction, reach, budget) for direction in directions]
+    known = [cut for cut in cuts if cut is not None]
+    nowhere = np.full(C, math.inf)
+    if not known:
+        return -nowhere, nowhere
+    normals, limits, drifts = (np.array(part) for part in zip(*known, strict=True))
+    unit = float(np.abs(limits).max()) or 1.0
+    options: dict[str, Any] = {"A_eq": np.ones((1, C)), "b_eq": [0.0], "bounds": (None, None)}
+    ends, rests = np.empty((2, C)), np.empty((2, C))
     for k in range(C):
-        direction = np.eye(C)[k] - 1.0 / C  # the mean stays
-        for sign in (-1.0, 1.0):
-            cut = _cut_beyond(evidence, b, sign * direction, reach, budget)
-            if cut is not None:
-                normals.append(cut[0])
-                limits.append(cut[1])
-    ends = np.full((2, C), math.inf)
-    if normals:
-        options: dict[str, Any] = {"A_eq": np.ones((1, C)), "b_eq": [0.0], "bounds": (None, None)}
-        for k in range(C):
-            for side, sign in enumerate((1.0, -1.0)):
-                found = linprog(sign * np.eye(C)[k], np.array(normals), limits, **options)
-                if found.status == 0:  # else it is unbounded
-                    ends[side, k] = -found.fun * (1.0 + 1e-6) + 1e-6  # more than its tolerance
-    return b - ends[0], b + ends[1]
+        for side, sign in enumerate((1.0, -1.0)):
+            found = linprog(sign * np.eye(C)[k], normals, limits / unit, **options)
+            if found.status != 0:  # it is unbounded, and what is left of the others unknown
+                return -nowhere, nowhere
+            m, nu = np.minimum(found.ineqlin.marginals, 0.0), found.eqlin.marginals[0]
+            rest = np.abs(sign * np.eye(C)[k] - m @ normals - nu)
+            rest += gamma(len(m) + 4) * (np.abs(m) @ np.abs(normals) + abs(nu))
+            ends[side, k] = float(-m @ limits + gamma(len(m) + 4) * (np.abs(m) @ np.abs(limits)))
+            rests[side, k] = float(rest.sum() + math.sqrt(C) * (np.abs(m) @ drifts))
+    shrinks = 1.0 - float(rests.max())
+    if not shrinks > 0.0:
+        return -nowhere, nowhere
+    largest = max(0.0, float(ends.max())) / shrinks  # |d_k| <= ends + rests |d_k|
+    ends += rests * largest * (1.0 + gamma(8))
+    return outward(b - ends[0], b + ends[1], b, ends[0], ends[1])
 
 
 def _cut_beyond(
     evidence: Evidence, b: np.ndarray, direction: np.ndarray, reach: np.ndarray, budget: float
-) -> tuple[np.ndarray, float] | None:
-    """Return (normal, limit) with normal.(b* - b) <= limit, from a point outside, near the set.
+) -> tuple[np.ndarray, float, float] | None:
+    """Return (normal, limit, drift) with normal.d <= limit + drift |d| for d = b* - b.
 
-    Terms e_i and their slopes at a point give a plane below them; those below zero are left out.
+    Terms e_i and their slopes at a point outside, near the set, give a plane below them; those
+    below zero are left out.
     """
     z, votes = evidence.proof.z + b, -evidence.proof.alpha
     votes[np.arange(len(votes)), evidence.y] += 1.0
+    data = (evidence.loss, evidence.y, evidence.share, votes)
     best = None
     inside, outside = 0.0, 1e-6 * (1.0 + float(np.abs(b).max()))
     for _ in range(2 * _LOOKS):
         at = outside if best is None else 0.5 * (inside + outside)
         point = at * direction
+        far = float(np.abs(b).max()) + at
         slope = np.zeros(len(b))
-        height = _plane(evidence.loss, evidence.y, evidence.share, votes, z + point, reach, slope)
-        size = float(np.linalg.norm(slope))
-        if height > budget and size > 0.0:
+        least, drift = _plane(*data, z + point, reach, far, evidence.slip.scaled, slope)
+        least *= 1.0 - gamma(len(z) + 8)
+        size, away = float(np.linalg.norm(slope)), length_above(point)
+        if least > budget and size > 0.0:
             outside = at
-            best = slope / size, (budget - height + float(slope @ point)) / size
+            drift = (drift / size + 4.0 * UNIT) * (1.0 + gamma(8))
+            limit = (budget - least + float(slope @ point)) / size + drift * away
+            limit += gamma(len(b) + 8) * ((budget + least) / size + away)
+            best = slope / size, limit, drift
         elif best is None:
             inside, outside = at, 4.0 * outside
         else:
@@ -255,23 +313,34 @@ def _cut_beyond(
 
 
 @kernel
-def _plane(loss, y, share, p, z, reach, slope):
+def _plane(loss, y, share, p, z, reach, far, scaled, slope):
     """The height of a plane below the rows' part of the gap, where they move least; sets its slope
 
-    e_i(z + t) >= e_i(z) - |t| |g|, g = votes(z) - p.
+    e_i(z + t) >= e_i(z) - |t| |g|, g = votes(z) - p.  The second number is how far the slope may be
+    off; scores were rounded with others up to `far`.
     """
     C = z.shape[1]
-    g, height = np.empty(C), 0.0
+    g, height, drift = np.empty(C), 0.0, 0.0
+    units = (EVALUATION + 2.0 * C) * UNIT
     for i in range(len(y)):
         if share[i] > 0.0:
             loss.votes(z[i], y[i], g)
-            size = 0.0
+            size, cross, top = 0.0, 0.0, far
             for k in range(C):
                 g[k] -= p[i, k]
                 size += g[k] * g[k]
-            term = loss.vector_excess(p[i], z[i], y[i]) - reach[i] * np.sqrt(size)
+                top = max(top, abs(z[i, k]))
+                if k != y[i]:
+                    cross += abs(p[i, k] * (z[i, k] - z[i, y[i]]))
+            room = reach[i] + 8.0 * C * UNIT * (top + reach[i])
+            term = loss.vector_excess(p[i], z[i], y[i])
+            lost = units * (2.0 * (loss.vector_value(z[i], y[i]) + abs(term) + cross) + 3.0)
+            lost += scaled * (cross + 2.0 * LOGS)
+            off = 4.0 * (units + scaled)
+            term -= lost + room * (np.sqrt(size) + off)
             if term > 0.0:
                 height += share[i] * term
+                drift += share[i] * (off + 2.0 * len(y) * UNIT)
                 for k in range(C):
                     slope[k] += share[i] * g[k]
-    return height
+    return height, drift

@@ -98,6 +98,10 @@ class Rows(Struct):
         """Return the largest size of the entries of each column."""
         raise NotImplementedError
 
+    def are_zero(self) -> np.ndarray:
+        """Tell which rows have no entries other than zero."""
+        raise NotImplementedError
+
     @functools.cached_property
     def sqnorms(self) -> np.ndarray:
         """|x_i|^2 for all rows, in float64."""
@@ -172,6 +176,9 @@ class DenseRows(Rows):
 
     def largest_entries(self) -> np.ndarray:
         return np.maximum(self.X.max(axis=0), -self.X.min(axis=0))
+
+    def are_zero(self) -> np.ndarray:
+        return np.logical_not(self.X.any(axis=1))
 
     def product(self, W: np.ndarray) -> np.ndarray:
         if self.X.dtype == W.dtype:
@@ -333,6 +340,9 @@ class CSRRows(Rows):
     def largest_entries(self) -> np.ndarray:
         return abs(self._matrix()).max(axis=0).toarray().ravel()
 
+    def are_zero(self) -> np.ndarray:
+        return self._matrix().astype(bool).sum(axis=1).A1 == 0
+
     def product(self, W: np.ndarray) -> np.ndarray:
         return self._matrix() @ W.T
 
@@ -464,13 +474,18 @@ def find_shift(some: np.ndarray) -> np.ndarray:
     some = some.astype(np.float64, copy=False)
     mean, spread = np.zeros((2, some.shape[1]))
     _add_spreads(some, mean, spread)
+    return shift_from(mean, spread, some[0])
+
+
+def shift_from(mean: np.ndarray, spread: np.ndarray, one: np.ndarray) -> np.ndarray:
+    """Return what `find_shift` does for columns with this mean, standard deviation and one row."""
     far = np.abs(mean) > FAR * spread
     if not far.any():
         return np.zeros(len(mean))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         step = np.exp2(np.floor(np.log2(spread)) - 1.0)
         rounded = np.round(mean / step) * step
-    rounded = np.where(np.isfinite(rounded), rounded, some[0])  # a constant, or nearly one
+    rounded = np.where(np.isfinite(rounded), rounded, one)  # a constant, or nearly one
     return np.where(far, rounded, 0.0)
 
 

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import zerogap as zg
+from raw_stored import CASES, make_table
 from zerogap.checkpoint import CheckpointError
 from zerogap.dask import crew as crews
 from zerogap.dask import work
@@ -125,6 +126,53 @@ def problem_of(X, y, loss, **more):
 def solved(problem):
     """Return the certificate of one machine."""
     return zg.solve(problem, zg.Auto(), tol=1e-7, max_epochs=3000, random_state=0).certificate
+
+
+@pytest.mark.parametrize(("loss", "kind"), CASES)
+def test_raw_tables_are_proved_as_on_one_machine(loss, kind):
+    X, y = make_table(kind, loss)
+    settings = {"lam": 1 / len(y), "fit_intercept": True}
+    tol = 1e-5 if loss == "multiclass-hinge" else 1e-6
+    outcome, crew = fit(Machines(), chunks(X, y), loss, tol=tol, **settings)
+    found, best = outcome.certificate, solved(problem := problem_of(X, y, loss, **settings))
+    assert found.stop_reason == "converged", str(found)
+    assert found.relative_gap <= tol
+    assert best.dual <= found.primal <= best.primal + found.gap
+    assert found.dual <= best.primal  # weak duality
+    assert problem.primal(outcome.w, outcome.b) == pytest.approx(found.primal, rel=1e-5)
+    assert crew.rounds <= 150
+
+
+def test_newton_survives_lost_workers():
+    X, y = make_table("million", "hinge")
+    settings = {"lam": 1 / len(y), "fit_intercept": True}
+    machines, lost = Machines(), []
+
+    def stumble(machines, worker, function):
+        if function is work.newton and machines.calls % 17 == 0 and len(lost) < 3:
+            lost.append(worker)
+            machines.kill(worker)
+
+    machines.before.append(stumble)
+    outcome, crew = fit(machines, chunks(X, y), "hinge", **settings)
+    assert lost
+    assert crew.recoveries
+    assert outcome.certificate.stop_reason == "converged"
+    best = solved(problem_of(X, y, "hinge", **settings))
+    assert best.dual <= outcome.certificate.primal <= best.primal + outcome.certificate.gap
+
+
+def test_only_what_is_far_everywhere_is_shifted():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3)) + np.array([2000.0, 0.0, 0.0])
+    X[:200, 2] += 1e6  # far from zero in some chunks only
+    X[200:, 2] -= 1e6
+    parts = chunks(X, 1e9 + X[:, 1], 4)
+    summaries = Crew(Machines(), parts, "run", classify=False, n_groups=2).load()
+    stated = state(summaries, False, None)
+    assert list(stated.origin != 0) == [True, False, False]
+    assert abs(stated.origin[0] - 2000) < 1
+    assert abs(stated.target - 1e9) < 1
 
 
 SCALAR = ["hinge", "smooth-hinge", "squared-hinge", "logistic"]

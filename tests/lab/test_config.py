@@ -61,7 +61,7 @@ def test_own_data_from_the_command_line(zerogap, config, tmp_path, monkeypatch):
     content = json.loads(outcome.stdout)
     claim = content["verdicts"][0]
     assert claim["statement"] == "sdca ends with a lower gap than by turns"
-    assert claim["verdict"] in ("holds", "does not hold")
+    assert claim["verdict"] in ("holds", "does not hold", "undecided")
     assert "2 runs" in claim["evidence"][0]
     page = (tmp_path / "out" / "report.html").read_text()
     assert "my rows" in page
@@ -142,6 +142,18 @@ def test_missing_data_are_told_and_the_rest_goes_on(zerogap, tmp_path, monkeypat
     assert "data: simulated, without ijcnn1." in page
     assert "runs are missing" not in page
     outcome = zerogap("reproduce", "S4-regret", "S4-fixT", *line)
-    assert outcome.exit_code == 3
+    assert outcome.exit_code == 3  # Reuters has a public source
     assert outcome.stderr.count("without data set") == 2
     assert "not run, for want of data: S4-fixT" in outcome.stderr
+
+
+def test_data_without_a_public_source_do_not_fail_the_run(zerogap, tmp_path, monkeypatch):  # noqa: F811
+    from zerogap.lab import data
+
+    monkeypatch.setattr(data.files, "find", lambda file, folder: None)
+    line = ("--quick", "--jobs", "1", "--data", tmp_path, "--out", tmp_path / "out")
+    outcome = zerogap("reproduce", "S4-lemmas", "S1-crops", *line)
+    assert outcome.exit_code == 0, outcome.output
+    assert "without data set bloodcells-images" in outcome.stderr
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "<b>bloodcells-images</b>" in page

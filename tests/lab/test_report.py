@@ -28,6 +28,7 @@ from zerogap.lab import (
 )
 from zerogap.lab.images import unpack
 from zerogap.lab.looks import looks
+from zerogap.lab.pictures import draw
 from zerogap.lab.report import NOT_JUDGED, make_report, tied, write_report
 from zerogap.lab.runner import run
 
@@ -36,7 +37,8 @@ SIMULATED = Data("simulated", options={"n_samples": 60}, test=0.25)
 
 
 def judge(table):
-    return Verdict(HOLDS, f"It is so, {NASTY}.", (Count("so", 3, 3),))
+    counts = (Count("so", 3, 3),)
+    return Verdict(HOLDS, f"It is so, {NASTY}.", counts, robustness="Elsewhere too.")
 
 
 def broken(table):
@@ -98,7 +100,8 @@ SOLVERS = Experiment(
         ),
     ),
     claims=(
-        Claim("S4-05", "It is so", judge),
+        Claim("S4-05", "It is so", judge, where="lemma 1", setting="in a toy", caution="seems"),
+        Claim("S4-14", "We find", judge, extension=True),
         Claim("S4-06", "SDCA ends lower", lambda t: lower(t, "gap", "SDCA", "Pegasos")),
         Claim("S4-07", "It cannot be told", broken),
         Claim("S4-08", "It needs another", judge, tables=("S4-absent",)),
@@ -225,6 +228,38 @@ def test_a_line_is_thinned_and_an_empty_figure_refused():
         Lines(id="x", title="", x="T", y="y", where={"solver": "b"}).drawing(table, {})
 
 
+def test_a_panel_is_drawn_again_enlarged(tmp_path):
+    table = pd.DataFrame(
+        {"updates": [1, 2, 3], "epoch": [1.0, 2.0, 3.0], "gap": [9.0, 1.0, 0.9], "solver": "a"}
+    ).assign(data="x", seed=0)
+    figure = Lines(
+        id="zoomed",
+        title="t",
+        y=("gap", "epoch"),
+        x=("updates", "epoch"),
+        side_by_side=True,
+        panels="data",
+        zoom={"x": (0.5, 1.5), "other": (0.0, 1.0)},
+    )
+    drawing = figure.drawing(table, {})
+    panels = drawing["panels"]
+    assert [panel["title"] for panel in panels] == ["x", "x", "x, enlarged", "x, enlarged"]
+    assert [panel["side"] for panel in panels] == ["the report's axis", "a fair axis"] * 2
+    assert panels[2]["zoom"] == {"gap": (0.5, 1.5)}
+    drawn = draw(drawing)
+    axes = drawn.get_axes()
+    assert axes[2].get_ylim() == (0.5, 1.5)
+    assert axes[0].get_ylim()[1] > 5
+    assert axes[3].get_title() == "x, enlarged, a fair axis"
+
+
+def test_distinct_lines_share_no_colour():
+    arms = {"A": "sdca", "B": "sdca:sampling=cyclic", "C": "sdca:sampling=random"}
+    found = looks(list(arms), arms, distinct=True)
+    assert len({look.colour for look in found.values()}) == 3
+    assert len({look.marker for look in found.values()}) == 3
+
+
 def test_one_colour_per_solver():
     solvers = {"A": "sdca", "B": "pegasos:batch_size=8", "C": "sdca:sampling=cyclic", "D": "sgd"}
     one, other = looks(["A", "B", "C"], solvers), looks(["D", "C", "B"], solvers)
@@ -294,7 +329,9 @@ def test_pictures_and_summary_are_beside_it(paths):
         assert ET.parse(paths["figures"] / f"{name}.svg").getroot().tag.endswith("svg")
     summary = paths["summary"].read_text()
     assert "Quick run" in summary
-    assert "| S4-05: It is so | holds |" in summary
+    assert '| S4-05 (lemma 1, "seems"): It is so | in a toy | holds |' in summary
+    assert "Our extensions, which no report claims: 1 holds" in summary
+    assert "| Elsewhere too. |" in summary
 
 
 def test_every_chart_is_drawn(page):
@@ -357,7 +394,7 @@ def test_links_lead_somewhere(page):
     )
     assert lost == []
     assert page.locator("#E4-11").count() == 1
-    assert page.locator("[data-item]").count() == 11  # what report S4 contains
+    assert page.locator("[data-item]").count() == 18  # what report S4 contains
 
 
 @pytest.mark.parametrize("width", [400, 1600])

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from zerogap.lab import DEPENDS, FAILS, HOLDS, Arm, Data
-from zerogap.lab.chapters import s1, s1_cells
-from zerogap.lab.chapters import s1_judges as judges
-from zerogap.lab.chapters.s1_judges import BUG, FIRST, PEGASOS, SDCA
+from lab.test_s1_outcomes import curves
+from zerogap.lab import Arm, Data
+from zerogap.lab.chapters import s1_cells
+from zerogap.lab.chapters.s1_tables import BUG, PEGASOS, SDCA, arrivals
 from zerogap.lab.data import Loaded
 from zerogap.lab.experiment import Cell
 from zerogap.losses import Hinge
@@ -111,79 +110,16 @@ def test_turned_and_mirrored_pictures_are_led_back_to_their_photograph() -> None
     assert all(row["same_group"] == 1.0 > row["same_number"] for row in check)
 
 
-def curves(errors: dict[str, list[float]], seeds: int = 4, **more: Any) -> pd.DataFrame:
-    """Return a table with these test errors per epoch; seeds differ by a trifle."""
-    return pd.DataFrame(
-        {
-            "data": more.get("data", "pixels"),
-            "solver": solver,
-            "seed": seed,
-            "epoch": float(epoch),
-            "updates": epoch,
-            "test_error": error + 1e-4 * seed,
-            "primal": error + 1e-4 * seed * (solver == SDCA),
-            "cpu_seconds": (1.0 + epoch) * (1.0 + 0.1 * seed),
-        }
-        for solver, values in errors.items()
-        for seed in range(seeds)
-        for epoch, error in enumerate(values)
-    )
-
-
 def test_an_error_is_reached_when_it_stays() -> None:
     table = curves({SDCA: [0.5, 0.3, 0.2, 0.2], PEGASOS: [0.5, 0.2, 0.4, 0.2], BUG: [0.5] * 4})
-    there = judges.arrivals(table).groupby("solver")["epoch"].first()
+    there = arrivals(table).groupby("solver")["epoch"].first()
     assert there.to_dict() == {SDCA: 2.0, PEGASOS: 3.0, BUG: 4.0}
-    assert judges.epochs_needed(table).verdict == HOLDS
-    late = curves({SDCA: [0.5, 0.4, 0.4, 0.2], PEGASOS: [0.5, 0.2, 0.4, 0.2]})
-    assert judges.epochs_needed(late).verdict == FAILS
 
 
-@pytest.mark.parametrize(
-    ("raw", "pca", "verdict"), [(0.1, 0.1, HOLDS), (0.1, 0.3, DEPENDS), (0.3, 0.3, FAILS)]
-)
-def test_the_first_epoch_is_judged_by_features(raw: float, pca: float, verdict: str) -> None:
-    tables = [
-        curves({SDCA: [1.0, 0.2], FIRST: [1.0, first]}, data=name)
-        for name, first in (("pixels", raw), ("PCA 40", pca))
+def test_pictures_as_columns_take_the_same_steps(rows: Loaded) -> None:
+    """Only where the numbers lie differs: both codes end at the same objective."""
+    ends = [
+        s1_cells.time_epochs(make_cell("sdca:shrink=false", {"code": code}), rows)[0]["primal"]
+        for code in ("interpreted", "columns")
     ]
-    assert judges.first_epoch_loss(*tables).verdict == verdict
-    opposite = {HOLDS: FAILS, FAILS: HOLDS, DEPENDS: DEPENDS}
-    assert judges.first_epoch_error(*tables).verdict == opposite[verdict]
-
-
-@pytest.mark.parametrize("guilty", ["d", "centred", "noise"])
-def test_robustness_names_the_factor_that_matters(guilty: str) -> None:
-    parts = []
-    for data in s1.ROBUST.data:
-        bad = data.columns[guilty] in (14_400, "not centred", 0.3)
-        part = curves({SDCA: [0.5, 0.2], PEGASOS: [0.5, 0.4 if bad else 0.2]}, data=data.label)
-        parts.append(part.assign(**data.columns))
-    verdict = judges.robustness(pd.concat(parts))
-    words = {"d": "the dimension", "centred": "whether images are centred", "noise": "the noise"}
-    assert (verdict.verdict, verdict.on_what) == (DEPENDS, words[guilty])
-
-
-@pytest.mark.parametrize(("exponent", "verdict"), [(0.0, HOLDS), (1.0, FAILS)])
-def test_rates_are_judged_by_the_exponent_of_n(exponent: float, verdict: str) -> None:
-    table = pd.DataFrame(
-        {
-            "data": f"n = {n}",
-            "lam": 0.1,
-            "solver": solver,
-            "seed": seed,
-            "rows": n,
-            "updates": updates * (1 + 0.01 * seed),
-            "suboptimality": value,
-        }
-        for n in (500, 1000, 2000)
-        for seed in range(3)
-        for solver, updates in ((SDCA, n), (judges.AVERAGED, 1000 * (n / 500) ** exponent))
-        for value in (0.5 * judges.EPS,)
-    )
-    assert judges.rates_in_n(table).verdict == verdict
-
-
-def test_every_row_of_the_inventory_has_its_place() -> None:
-    wanted = {f"S1-{k:02}" for k in (2, 4, *range(18, 29))}
-    assert wanted <= s1.CHAPTER.covers
+    assert ends[0] == pytest.approx(ends[1], rel=1e-5)

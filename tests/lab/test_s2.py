@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from zerogap.lab import DEPENDS, FAILS, HOLDS, Arm, Data
-from zerogap.lab.chapters import s2, s2_cells
+from zerogap.lab import FAILS, Arm, Data
+from zerogap.lab.chapters import s2, s2_cells, s2_judges, s2_tables
 from zerogap.lab.data import Loaded
 from zerogap.lab.experiment import Cell
+from zerogap.losses import Logistic
 from zerogap.problem import Problem
 
 TABLE = {"c_sgd": 100.0, "eps": 1e-3, "c_sdca": 0.1}
@@ -123,113 +124,48 @@ def test_table_2_has_printed_and_corrected_values(
     assert row["gap_lipschitz"] <= s2_cells.TARGET
     assert 0 < row["needed"] < right
     table = pd.DataFrame([{"data": data.label, **data.columns, **row}] * 2)
-    assert s2.judge_table_2(table).verdict == FAILS
-    (line,) = s2.show_stopping_times(table)
+    assert s2_judges.judge_table_2(table).verdict == FAILS
+    (line,) = s2_tables.show_stopping_times(table)
     assert line["printed"] == printed
     assert line["formula, lambda of table 1"] == right
 
 
-def minimum_table(own_sgd: float, gap: float = 0.0) -> pd.DataFrame:
-    """Accuracies of 4 runs: SGD in the report's setting has `own_sgd`, all others 0.7."""
-    noise = (0.0, 0.01, -0.01, 0.005)
-    return pd.DataFrame(
-        {
-            "data": data,
-            "solver": solver,
-            "seed": seed,
-            "lam_of": lam_of,
-            "intercept": intercept,
-            "lam": 0.1,
-            "primal": 1.0,
-            "gap": gap,
-            "test_accuracy": noise[seed] * (solver == "SGD")
-            + (own_sgd if (solver, lam_of, intercept) == ("SGD", "SGD", False) else 0.7),
-        }
-        for data in ("Arrhythmia", "Adult")
-        for solver in ("SDCA", "SGD")
-        for lam_of in ("SDCA", "SGD")
-        for intercept in (False, True)
-        for seed in range(4)
-    )
+@pytest.mark.parametrize("q", [0.01, 1.0, 100.0])
+def test_newton_finds_the_exact_step_and_the_closed_form_is_the_report_s(q: float) -> None:
+    for b in (0.0, 0.2, 0.7):
+        for margin in (-3.0, 0.1, 4.0):
+            exact = Logistic().dual_step(b, 1.0, margin, q)
+            assert s2_cells.newton_step(b, margin, q) == pytest.approx(exact, abs=1e-3)
+            closed = Logistic(approximate=True).dual_step(b, 1.0, margin, q)
+            assert s2_cells.closed_form_step(b, margin, q) == pytest.approx(closed, abs=1e-12)
 
 
-def test_better_accuracy_depends_if_only_the_report_s_setting_shows_it() -> None:
-    assert s2.judge_better(minimum_table(0.9)).verdict == DEPENDS
-    assert s2.judge_better(minimum_table(0.5)).verdict == FAILS
+def test_sdca_takes_the_report_s_step_and_the_exact_one_is_a_further_line() -> None:
+    for experiment in (s2.FIG_1, s2.FIG_4, s2.FIG_2, s2.FIG_3, s2.LOCAL, s2.STARTS):
+        arms = [arm for arm in experiment.arms if arm.name.startswith("SDCA")]
+        exact = [arm for arm in arms if "exact" in arm.name]
+        assert exact
+        assert all(arm.loss is None for arm in exact)
+        assert all(arm.loss == s2_cells.CLOSED for arm in arms if arm not in exact)
 
 
-def test_trapped_needs_a_run_that_is_not_proved_optimal() -> None:
-    starts = pd.DataFrame({"gap": [0.0] * 3, "primal": 1.0, "end": 1e-6})
-    assert s2.judge_trapped(minimum_table(0.9), starts).verdict == FAILS
-    assert s2.judge_trapped(minimum_table(0.9, gap=0.1), starts).verdict == HOLDS
-    assert s2.judge_trapped(minimum_table(0.9), starts.assign(end=0.5)).verdict == HOLDS
+def test_times_of_both_rules_are_measured(rows: Loaded) -> None:
+    for rule in ("closed form", "Newton"):
+        for code in ("Python", "compiled"):
+            arm = Arm("x", "sdca", columns={"rule": rule, "code": code, "lam_of": "SDCA"})
+            (row,) = s2_cells.step_time(make_cell(arm, epochs=2), rows)
+            assert row["seconds_per_update"] > 0
 
 
-def test_bounds_are_judged_on_unit_rows_alone() -> None:
-    table = pd.DataFrame(
-        {
-            "rows": ["standardised", "norm at most 1"] * 2,
-            "gap_lipschitz": [1.0, 1e-5] * 2,
-            "gap_smooth": [1.0, 1e-4] * 2,
-        }
-    )
-    assert s2.judge_bounds(table).verdict == HOLDS
-    assert s2.judge_bounds(table.assign(gap_smooth=0.1)).verdict == FAILS
-
-
-@pytest.mark.parametrize(("needed", "verdict"), [((10, 11), HOLDS), ((300, 310), FAILS)])
-def test_too_large_means_ten_times(needed: tuple[int, int], verdict: str) -> None:
-    table = pd.DataFrame({"data": "x", "lipschitz": 1000, "needed": needed})
-    assert s2.judge_too_large(table).verdict == verdict
-    both = pd.concat([table, table.assign(data="y", needed=(300, 20))])
-    assert s2.judge_too_large(pd.concat([table, both])).verdict in (verdict, DEPENDS)
-
-
-def test_clarity_compares_changes_from_epoch_to_epoch() -> None:
-    def table(rough: str) -> pd.DataFrame:
-        rng = np.random.default_rng(0)
-        return pd.DataFrame(
-            {
-                "data": "x",
-                "solver": arm.name,
-                "seed": seed,
-                "epoch": epoch,
-                "primal": 1 + (0.1 if arm.name.startswith(rough) else 0.001) * rng.uniform(),
-                "test_accuracy": (0.1 if arm.name.startswith(rough) else 0.001) * rng.uniform(),
-            }
-            for arm in s2.FOUR
-            for seed in range(5)
-            for epoch in range(21)
-        )
-
-    assert s2.judge_clarity(table("SGD")).verdict == HOLDS
-    assert s2.judge_clarity(table("SDCA")).verdict == FAILS
-
-
-def test_every_row_of_the_inventory_has_its_place() -> None:
-    wanted = {f"S2-{k:02d}" for k in (6, 18, 21, 22, 24, 25, 26, 27, 28, 29, 30)}
-    assert wanted <= s2.CHAPTER.covers
-
-
-@pytest.mark.parametrize(
-    ("raised", "verdict"), [((3.0, 1.0, 1.0), DEPENDS), ((3.0,) * 3, HOLDS), ((1.0,) * 3, FAILS)]
-)
-def test_sgd_is_too_aggressive_where_its_first_epoch_raises_the_objective(
-    raised: tuple[float, ...], verdict: str
-) -> None:
-    table = pd.DataFrame(
-        {
-            "solver": arm.name,
-            "data": "made-up",
-            "lam": lam,
-            "seed": seed,
-            "epoch": 0.5,
-            "primal": np.log(2) * times * (1 + 0.01 * (seed - 1)),
-        }
-        for arm, times in zip(s2.SGD_ARMS, raised, strict=True)
-        for lam in (0.1, 1e-4)
+def test_choices_of_the_exact_step_have_lines_of_their_own() -> None:
+    rows = [
+        {"data": "Adult", "sweeps": "c_sdca", "solver": solver, "answer": "last", "seed": seed}
+        | {"value": c, "test_accuracy": 0.7 + 0.1 * (c == 0.05) + 0.01 * seed, "majority": 0.76}
+        for solver in ("SDCA", "SDCA, exact step")
+        for c in (0.05, 1.0)
         for seed in range(3)
-    )
-    found = s2.judge_aggressive(table)
-    assert found.verdict == verdict
-    assert len(found.evidence) == 6
+    ]
+    lines = s2_tables.compare_choices(pd.DataFrame(rows))
+    names = [line["hyper-parameter"] for line in lines]
+    assert names == ["c of SDCA (lambda)", "c of SDCA (lambda), exact step"]
+    assert all(line["best here"] == line["report"] == 0.05 for line in lines)

@@ -9,17 +9,27 @@ from zerogap.lab import (
     DEPENDS,
     FAILS,
     HOLDS,
+    NO,
+    OPEN,
+    UNDECIDED,
+    YES,
     Calculation,
     Claim,
     Count,
     Interval,
     Verdict,
+    above,
+    below,
+    conclude,
     final,
     lower,
     mean,
     median,
+    mostly,
     paired_difference,
+    settle,
     sign_test,
+    within,
 )
 
 
@@ -112,11 +122,34 @@ def test_depends_says_on_what():
 def test_lower_judges_group_by_group():
     assert lower(table(x=0.5, y=0.2), "gap", "a", "b").verdict == HOLDS
     assert lower(table(x=-0.5, y=-0.2), "gap", "a", "b").verdict == FAILS
-    assert lower(table(x=0.0), "gap", "a", "b").sentence == "a ends with no lower gap than b."
+    open_ = lower(table(x=0.0), "gap", "a", "b")
+    assert open_.verdict == UNDECIDED
+    assert open_.sentence == "a ends with neither a lower nor a higher gap than b."
     mixed = lower(table(x=0.5, y=-0.2), "gap", "a", "b")
     assert (mixed.verdict, mixed.on_what) == (DEPENDS, "data")
-    assert mixed.sentence == "a ends with a lower gap than b on x only."
+    assert mixed.sentence == "a ends with a lower gap than b on x, a higher gap than b on y."
     assert [part.n for part in mixed.evidence] == [8, 8]
+
+
+def test_an_interval_with_both_answers_refutes_nothing():
+    clear, unclear = Interval("", 2.0, 1.0, 3.0, 9), Interval("", 0.0, -1.0, 1.0, 9)
+    assert (above(clear), below(clear), above(unclear)) == (YES, NO, OPEN)
+    assert (within(clear, 0, 4), within(clear, 4, 5), within(clear, 2, 4)) == (YES, NO, OPEN)
+    counts = (Count("", 9, 9), Count("", 0, 9), Count("", 5, 9))
+    assert [mostly(count) for count in counts] == [YES, NO, OPEN]
+    assert settle([YES, YES]) == HOLDS
+    assert settle([NO, OPEN]) == FAILS
+    assert settle([YES, NO, OPEN]) == DEPENDS
+    assert settle([YES, OPEN]) == settle([OPEN]) == settle([]) == UNDECIDED
+
+
+def test_robustness_is_a_second_line():
+    evidence = (Count("x", 1, 2),)
+    found = conclude([YES], {HOLDS: "So."}, evidence, "data", "Elsewhere not.", evidence)
+    assert (found.verdict, found.sentence, found.on_what) == (HOLDS, "So.", "")
+    assert found.further == evidence
+    with pytest.raises(ValueError, match="sentence on robustness"):
+        Verdict(HOLDS, "So.", evidence, further=evidence)
 
 
 def test_claims_cover_the_row_they_are_named_after():

@@ -13,7 +13,7 @@ from zerogap.solvers import hessian
 from zerogap.solvers.interior_parts import shape_of
 
 LINES = ["hinge", "absolute", "epsilon-insensitive", "quantile"]
-PARABOLAS = ["squared-hinge", "smooth-hinge", "huber"]
+PARABOLAS = ["squared-hinge", "smooth-hinge", "huber", "squared"]
 every_loss = pytest.mark.parametrize("loss", [*LINES, *PARABOLAS])
 every_line = pytest.mark.parametrize("loss", LINES)
 with_or_without_intercept = pytest.mark.parametrize("intercept", [False, True])

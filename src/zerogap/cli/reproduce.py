@@ -126,9 +126,18 @@ def show_report(command: str, report: Any, paths: dict[str, Path], json: bool) -
         stop(command, "interrupted; the same command goes on from here", NOT_REACHED)
     if problems:
         stop(command, f"{len(problems)} parts of the report failed: {problems[0]}", FAILURE)
-    if lacking:  # where other data are left to answer the question, the report is whole
-        names = ", ".join(section.experiment.id for section in lacking)
+    # what has no public source cannot be run here: the page names it, and the report is whole
+    wanted = [section for section in lacking if any(map(_has_source, section.missing))]
+    if wanted:
+        names = ", ".join(section.experiment.id for section in wanted)
         stop(command, f"not run, for want of data: {names}", NOT_REACHED)
+
+
+def _has_source(name: str) -> bool:
+    """Whether all files of a data set could be downloaded."""
+    from zerogap import datasets
+
+    return all(file.url for file in datasets.info(name).files)
 
 
 def _content(report: Any, paths: dict[str, Path]) -> dict[str, Any]:
@@ -138,11 +147,17 @@ def _content(report: Any, paths: dict[str, Path]) -> dict[str, Any]:
             {
                 "claim": judged.claim.id,
                 "statement": judged.claim.statement,
+                "where": judged.claim.where,
+                "setting": judged.claim.setting,
+                "caution": judged.claim.caution,
+                "extension": judged.claim.extension,
                 "experiment": judged.experiment,
                 "verdict": judged.verdict,
                 "on_what": judged.found.on_what if judged.found else "",
                 "sentence": judged.sentence,
                 "evidence": [str(part) for part in judged.found.evidence] if judged.found else [],
+                "robustness": judged.found.robustness if judged.found else "",
+                "further": [str(part) for part in judged.found.further] if judged.found else [],
             }
             for judged in report.judged
         ],

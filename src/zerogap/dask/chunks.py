@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import zlib
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 import zerogap
-from zerogap.rows import CSRRows, DenseRows, as_rows
+from zerogap.rows import CSRRows, DenseRows, as_rows, shift_from
 from zerogap.store import Store
 from zerogap.validation import fingerprint, refuse_targets, refuse_type, sample_weights
 
@@ -31,6 +32,16 @@ class StoreBlock:
 
 
 @dataclass(frozen=True)
+class Far:
+    """Columns of a chunk that are far from zero for their spread; the targets are the last one."""
+
+    places: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+    one: np.ndarray  # of the values
+
+
+@dataclass(frozen=True)
 class Summary:
     """What the client must know about a chunk to state the problem, and to know it again."""
 
@@ -45,6 +56,7 @@ class Summary:
     label_weights: np.ndarray
     fingerprint: str
     version: str  # of the library on the worker
+    far: Far | None = None  # None if the chunk is empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,5 +119,33 @@ def _checked(number: int, X: Any, y: Any, weights: Any, classify: bool) -> Data:
         label_weights=np.bincount(targets, s, len(labels)) if classify else labels,
         fingerprint=print_,
         version=zerogap.__version__,
+        far=_find_far(rows, targets),
     )
     return Data(rows, targets, s, labels, summary)
+
+
+def _find_far(rows: DenseRows | CSRRows, y: np.ndarray) -> Far:
+    """Return the columns that are far from zero in some rows."""
+    places, some = np.flatnonzero(rows._far_columns()), rows.take(rows._some())
+    columns = some.columns(places).product(np.eye(len(places))) if len(places) else np.empty((1, 0))
+    values = np.column_stack([columns, np.resize(y[rows._some()], len(columns))])
+    mean = values.mean(axis=0)
+    return Far(places, mean, (values - mean).std(axis=0), values[0])
+
+
+def joint_shifts(chunks: list[Far], n_features: int) -> tuple[np.ndarray, float]:
+    """Return what to subtract from columns and targets so that they are near zero, if anything.
+
+    Only a column that is far from zero in every chunk is so in all of them together.
+    """
+    places = functools.reduce(np.intersect1d, [far.places for far in chunks])
+    inside = [np.append(np.isin(far.places, places), True) for far in chunks]
+    pairs = list(zip(chunks, inside, strict=True))
+    means = np.array([far.mean[chosen] for far, chosen in pairs])
+    spreads = np.array([far.spread[chosen] for far, chosen in pairs])
+    mean = means.mean(axis=0)
+    spread = np.sqrt(np.square(spreads).mean(axis=0) + np.square(means - mean).mean(axis=0))
+    shifts = shift_from(mean, spread, chunks[0].one[inside[0]])
+    origin = np.zeros(n_features)
+    origin[places] = shifts[:-1]
+    return origin, float(shifts[-1])

@@ -19,8 +19,9 @@ import zerogap
 from zerogap.dask import work
 from zerogap.dask.backend import LOST, RUNNING, Backend
 from zerogap.dask.chunks import Summary
-from zerogap.dask.messages import Message, Reply, merge, sent
+from zerogap.dask.messages import Measure, Message, Reply, merge, sent
 from zerogap.dask.work import Spec
+from zerogap.proving import PreciseSums
 
 _POLL = 0.2  # seconds between two looks at who is alive
 _READING = 5.0  # seconds between two looks while rows come to the cluster
@@ -134,9 +135,34 @@ class Crew:
             self.stamp += 1
             return reply
 
+    def newton(self, w: np.ndarray, b: Any, bends: tuple[float, float], recentre: bool) -> Reply:
+        """Ask for the sums of a Newton step at (w, b), whose dual variables are kept.
+
+        `bends` are gamma and damping of `zerogap.solvers.summed_newton.sums_at`.
+        """
+        given = (self.stamp, w, b, bends, recentre)
+        reply = self._ask(work.newton, [given] * len(self.groups))
+        self.stamp += 1
+        return reply
+
+    def measure(self) -> Measure:
+        """Ask for what bounds of rounding need to know of the rows."""
+        while True:
+            try:
+                return self._ask(work.measure, [()] * len(self.groups)).summed
+            except Restart:
+                continue
+
     def examine(self, w: np.ndarray, b: Any, offsets: np.ndarray, sums: Any) -> Reply:
         """Ask for the certificate of (w, b) by the dual variables held, made feasible by `sums`."""
         return self._ask(work.examine, [(self.stamp, w, b, offsets, sums)] * len(self.groups))
+
+    def precisely(
+        self, w: np.ndarray, b: Any, sums: Any, rounded: np.ndarray, missing: Any, doubt: float
+    ) -> PreciseSums:
+        """Ask for the sums of that certificate in twice the precision."""
+        given = (self.stamp, w, b, sums, rounded, missing, doubt)
+        return self._ask(work.precisely, [given] * len(self.groups)).summed
 
     def release(self) -> None:
         """Ask the workers to drop this fit's rows; those that do not answer at once are left."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +14,9 @@ from zerogap.dask.training import Run, totals
 from zerogap.problem import Problem
 from zerogap.row_sums import penalty_cost
 from zerogap.rows import CSRRows
+from zerogap.solvers.auto import IDLE_STEPS
 from zerogap.solvers.sdca import SDCA
+from zerogap.solvers.summed_newton import Point, Sums, first_smoothing, intercept, step
 
 _PAIRS = 20
 _EPOCHS = 3000  # over the gathered rows, at most
@@ -67,6 +70,42 @@ def descend(run: Run, w: np.ndarray) -> None:
             value, gradient, reply = look(x)
         else:
             pairs = [*pairs, pair][-_PAIRS:]
+
+
+def newton(run: Run, w: np.ndarray) -> None:
+    """Minimise by Newton's method: one round for each step, and for each length that is tried."""
+    frame = run.frame._with(fit_intercept=run.spec.fit_intercept)
+    b = np.atleast_1d(np.asarray(run.b, float)) if run.spec.fit_intercept else np.empty(0)
+    point = Point(w=w, b=b)
+    point.gamma, point.least = first_smoothing(run, run.b)
+    recentre, sums = False, Reply()
+
+    def evaluate(w: np.ndarray, b: Any) -> Sums:
+        nonlocal recentre, sums
+        sums = run.crew.newton(w, b, (point.gamma, point.damping), recentre)
+        recentre = False
+        return sums.summed
+
+    idle, least = 0, math.inf
+    while not run.reason:
+        try:
+            if point.is_solved:
+                point.move_centre()
+                recentre = True
+            step(frame, point, evaluate)
+            run.b = intercept(frame, point.b)
+            gap = point.excess + point.residual
+            run.estimated("Newton", point.w, point.value, gap)
+            run.save(point.w)
+            stuck = point.stalled or idle > IDLE_STEPS
+            if run.reason or stuck or gap <= run.limits.tol * abs(point.value):
+                run.audit("Newton", point.w, sums.sums, gap)
+        except Restart:
+            point.sums = None
+            continue
+        idle, least = (0, gap) if gap < 0.5 * least else (idle + 1, least)
+        if stuck and not run.reason:
+            run.reason = "stalled"
 
 
 def _two_loops(
@@ -166,7 +205,7 @@ class _Near:
         state.alpha = alpha[state.layout] if state.copied else alpha.copy()
         state.u = part.by_feature(run.u).copy()  # of all rows: the fixed ones pull along
         state.bias = np.array([np.asarray(run.b, float), np.asarray(run.mean, float)])
-        state.rho = spec.rho
+        state.rho = run.rho
         done, next_look = 0, 5
         while done < _EPOCHS:
             solver.epoch(part, state)

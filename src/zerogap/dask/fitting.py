@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,14 +15,12 @@ from distributed import Client, LocalCluster
 
 from zerogap.checks import check_scale, is_positive
 from zerogap.dask import finish
-from zerogap.dask.chunks import Summary
+from zerogap.dask.chunks import Summary, joint_shifts
 from zerogap.dask.crew import Crew
 from zerogap.dask.saving import load
 from zerogap.dask.training import Limits, Outcome, Run, local_epochs
 from zerogap.dask.work import Spec
-from zerogap.gap import Sizes
 from zerogap.losses import Loss
-from zerogap.penalties import as_penalty
 from zerogap.problem import Problem
 from zerogap.validation import class_factors
 
@@ -65,6 +62,8 @@ class Stated:
     largest: float
     mean: float  # of the targets, in regression
     digest: str
+    origin: np.ndarray  # what to subtract from the columns,
+    target: float  # and from the targets
 
 
 def state(summaries: list[Summary], classify: bool, class_weight: Any) -> Stated:
@@ -100,6 +99,7 @@ def state(summaries: list[Summary], classify: bool, class_weight: Any) -> Stated
             totals = totals * factors
         total = float(totals.sum())
         shares = totals / total
+    shifts = joint_shifts([s.far for s in summaries if s.far is not None], features)
     prints = "\n".join(summary.fingerprint for summary in summaries)
     return Stated(
         sum(summary.rows for summary in summaries),
@@ -112,6 +112,7 @@ def state(summaries: list[Summary], classify: bool, class_weight: Any) -> Stated
         max(summary.largest for summary in summaries),
         sum(summary.moment for summary in summaries) / weight,
         hashlib.blake2b(prints.encode(), digest_size=16).hexdigest(),
+        *shifts,
     )
 
 
@@ -123,8 +124,8 @@ def specs(
         raise ValueError(f"lam must be a positive, finite number, got {lam!r}")
     lam = 1.0 / stated.total if lam is None else float(lam)
     check_scale(np.array([stated.largest]), lam, stated.total)
-    convexity = as_penalty(l1_ratio).convexity()
-    rho = max(0.1 * stated.mean_sqnorm / (lam * convexity), 1.0) if fit_intercept else 0.0
+    origin = stated.origin if fit_intercept else np.zeros(stated.n_features)
+    target = stated.target if fit_intercept and stated.classes is None else 0.0
     count = 0 if stated.classes is None else len(stated.classes)
     joint = loss.task == "multiclass"
     made = []
@@ -138,8 +139,9 @@ def specs(
             stated.total,
             stated.classes,
             stated.factors,
-            rho,
             seed,
+            origin,
+            target,
         )
         made.append((spec, _first_intercept(stated, spec) if fit_intercept else _zero(spec)))
     return made
@@ -154,7 +156,7 @@ def _zero(spec: Spec) -> Any:
 def _first_intercept(stated: Stated, spec: Spec) -> Any:
     """Return the best intercept for w = 0, or nearly so in regression."""
     if stated.classes is None:
-        return stated.mean
+        return stated.mean - spec.target
     shares, n_classes = stated.shares, len(stated.classes)
     y = np.arange(n_classes)
     if spec.loss.task != "multiclass":
@@ -168,27 +170,30 @@ def train(
     crew: Crew, spec: Spec, stated: Stated, b: Any, limits: Limits, folder: Path | None
 ) -> Outcome:
     """Solve one problem with the rows that the crew holds."""
-    weighted = stated.factors is not None  # then the mean is one with other weights
-    length = math.sqrt(stated.largest if weighted else stated.mean_sqnorm)
-    sizes = Sizes(stated.rows, stated.n_features, length)
-    run = Run(crew, spec, sizes, limits, b)
+    run = Run(crew, spec, stated.rows, limits, b)
     saved = None
     if folder is not None:
         defines = (spec.number, spec.loss, spec.lam, spec.l1_ratio, spec.fit_intercept)
         factors = None if spec.factors is None else spec.factors.tolist()
         run.path = Path(folder) / f"problem-{spec.number}.zerogap"
         run.identity = f"{stated.digest} {defines!r} {factors!r}"
+        if run.centred:
+            run.identity += " shifted"
         saved = load(run.path, run.identity)
     try:
         run.restart(crew.begin(spec, saved.alphas if saved is not None else None))
+        run.measure()
         if saved is not None:
             run.b = saved.b[()]
+        last = finish.newton if run.takes_newton else finish.descend
         if saved is not None and not saved.alphas:
-            finish.descend(run, saved.w)
+            last(run, saved.w)
+        elif run.is_hopeless and run.takes_newton:
+            finish.newton(run, run.w)
         else:
             local_epochs(run)
             if not run.reason and run.smooth:
-                finish.descend(run, run.w)
+                last(run, run.w)
             elif not run.reason:
                 finish.gather(run)
     except KeyboardInterrupt:

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from zerogap.gap import Terms
+from zerogap.solvers.summed_newton import Sums
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """What bounds of rounding need to know of some rows."""
+
+    squares: np.ndarray  # weighted means of x_ij^2
+    width: int  # values of the longest row
+    largest: np.ndarray  # sizes of the largest entries of columns
+    shares: tuple[float, float]  # least and largest weight of a row
+
+    def __add__(self, other: Measure) -> Measure:
+        (least, most), (low, high) = self.shares, other.shares
+        return Measure(
+            self.squares + other.squares,
+            max(self.width, other.width),
+            np.maximum(self.largest, other.largest),
+            (min(least, low), max(most, high)),
+        )
 
 
 @dataclass(frozen=True)
@@ -20,6 +42,7 @@ class Message:
     theta: float = 0.0  # how much of the last changes to accept
     alphas: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     job: str = "look"  # "look", "epoch" or "gather"
+    rho: float = 0.0  # of the proximal term of the intercept
     grid: np.ndarray = field(default_factory=lambda: np.empty(0))
     save: bool = False
 
@@ -35,6 +58,8 @@ class Reply:
     sums: Any = 0.0  # of `balance`
     conjugates: Any = 0.0  # on the grid of steps
     diagonal: Any = 0.0
+    summed: Any = None  # what has an addition of its own: of a Newton step, a proof, or `Measure`
+    numbers: list[np.ndarray] = field(default_factory=list)  # of `precise_balance`
     undecided: int = 0  # bytes of the rows that moved
     terms: list[Terms] = field(default_factory=list)  # of a certificate, for each offset of b
     alphas: dict[int, np.ndarray] = field(default_factory=dict)
@@ -45,6 +70,7 @@ class Reply:
     def nbytes(self) -> int:
         """Bytes of the arrays, which is nearly all that travels."""
         arrays = [self.u, self.diagonal, *self.alphas.values()]
+        arrays += [] if self.summed is None else list(vars(self.summed).values())
         arrays += [a for row in self.rows.values() for a in row]
         return sum(getattr(a, "nbytes", 0) for a in arrays)
 
@@ -53,6 +79,8 @@ class Reply:
         """Whether the sums are numbers."""
         numbers = [self.value, self.excess, self.u, self.mean, self.sums, self.conjugates]
         numbers += [x for terms in self.terms for x in (terms.value, terms.excess)]
+        if isinstance(self.summed, Sums):
+            numbers += [self.summed.value, self.summed.u, self.summed.hessian]
         return all(bool(np.isfinite(x).all()) for x in numbers)
 
 
@@ -63,6 +91,9 @@ def merge(replies: list[Reply]) -> Reply:
         setattr(total, name, sum((getattr(reply, name) for reply in replies), start=0.0))
     columns = zip(*(reply.terms for reply in replies if reply.terms), strict=True)
     total.terms = [sum(column[1:], start=column[0]) for column in columns]
+    summed = [reply.summed for reply in replies if reply.summed is not None]
+    total.summed = functools.reduce(operator.add, summed) if summed else None
+    total.numbers = [array for reply in replies for array in reply.numbers]
     for reply in replies:
         total.alphas |= reply.alphas
         total.rows |= reply.rows

@@ -17,18 +17,22 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import brentq
 
+from zerogap.centring import Centred
 from zerogap.certificate import Certificate
 from zerogap.dask.crew import Crew, Restart
 from zerogap.dask.messages import Message, Reply
 from zerogap.dask.saving import Saved, save
 from zerogap.dask.work import Spec
-from zerogap.gap import Sizes, conclude
+from zerogap.gap import ENOUGH, Sizes, conclude, displaced
 from zerogap.history import History, Record
+from zerogap.losses import Loss
 from zerogap.memory import free_memory
 from zerogap.penalties import L2
 from zerogap.problem import Problem
-from zerogap.proving import Proof
+from zerogap.proving import Proof, conclude_precisely, rounded_columns
 from zerogap.row_sums import penalty_and_slack, penalty_cost
+from zerogap.solvers.auto import HOPELESS_CONDITION
+from zerogap.solvers.hessian import DIRECT
 
 _PATIENCE = 4  # further rounds of local epochs that are worth waiting for
 _GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -60,14 +64,19 @@ class Outcome:
 class Run:
     """Where a run stands: the point (u, b) that all groups know, the records, and the limits."""
 
-    def __init__(self, crew: Crew, spec: Spec, sizes: Sizes, limits: Limits, b: Any) -> None:
-        self.crew, self.spec, self.limits, self.sizes = crew, spec, limits, sizes
-        n_features = sizes.width
+    def __init__(self, crew: Crew, spec: Spec, rows: int, limits: Limits, b: Any) -> None:
+        self.crew, self.spec, self.limits = crew, spec, limits
+        n_features = len(spec.origin)
+        self.sizes = Sizes(rows, n_features, np.ones(n_features))
+        self.even, self.rounded = True, np.zeros(n_features)
+        self.rho = 0.0  # of the proximal term of the intercept
         classes = 0 if spec.classes is None else len(spec.classes)
         nothing = sparse.csr_matrix((1, n_features))
         some = np.zeros(1, np.int64 if spec.loss.task == "multiclass" else np.float64)
         given = (spec.loss, spec.lam, False, spec.l1_ratio, classes)
         self.frame = Problem.part(nothing, some, np.ones(1), *given)  # of one row, without entries
+        moved = spec.origin.any() or spec.target
+        self.centred = Centred(self.frame, spec.origin if moved else np.empty(0), spec.target)
         self.u: np.ndarray = np.zeros(self.frame.weight_shape)
         self.b, self.mean = b, np.zeros(np.shape(b))
         self.theta = 0.0  # of the changes that the groups hold
@@ -78,6 +87,36 @@ class Run:
         self.patience = math.inf  # estimate below which the next audit is worth its round trips
         self.path: Path | None = None
         self.identity = ""
+
+    def measure(self) -> None:
+        """Ask for the sizes of columns, which bounds of rounding and steps of b depend on."""
+        found = self.crew.measure()
+        self.sizes = Sizes(self.sizes.rows, found.width, np.sqrt(found.squares))
+        self.even = found.shares[0] == found.shares[1]
+        self.rounded = rounded_columns(self.sizes.columns, found.largest, self.spec.origin)
+        if self.spec.fit_intercept:
+            self.rho = max(0.1 * float(found.squares.sum()) / self.frame.strength, 1.0)
+
+    @property
+    def loss(self) -> Loss:
+        """The loss."""
+        return self.spec.loss
+
+    def constant_loss(self, b: Any) -> float:
+        """Return the mean loss of the model without weights whose intercept is b."""
+        return float(self.crew.evaluate(np.zeros(self.u.shape), b, False).value)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether coordinate ascent has no chance, as in `zerogap.Auto`."""
+        squares = float(np.square(self.sizes.columns).sum())
+        return squares / (self.frame.strength * self.sizes.rows) > HOPELESS_CONDITION
+
+    @property
+    def takes_newton(self) -> bool:
+        """Whether the Hessian is known, and small."""
+        known = self.loss.task == "multiclass" or type(self.loss).stiffness is not Loss.stiffness
+        return known and self.u.size <= DIRECT and isinstance(self.frame.penalty, L2)
 
     @property
     def smooth(self) -> bool:
@@ -95,7 +134,7 @@ class Run:
 
     def message(self, job: str, **more: Any) -> Message:
         """Return what the groups need to know for a step."""
-        return Message(self.u, self.b, self.mean, self.theta, job=job, **more)
+        return Message(self.u, self.b, self.mean, self.theta, job=job, rho=self.rho, **more)
 
     def is_promising(self, primal: float, gap: float) -> bool:
         """Tell whether an audit may prove the asked gap, after those that did not."""
@@ -111,21 +150,53 @@ class Run:
         offsets = (
             _OFFSETS * step if self.spec.fit_intercept and not np.ndim(self.b) else np.zeros(1)
         )
-        reply = self.crew.examine(w, self.b, offsets, sums)
+        w, b, proof = self._delivered(self._proof(w, self.b, offsets, sums), w, sums)
+        self.patience = 0.3 * estimate
+        if proof.gap <= self.limits.tol * abs(proof.primal):
+            self.reason, self.best = "converged", None
+        self.record(phase, w, b, proof.certificate, True)
+        return bool(self.reason)
+
+    def _proof(
+        self, w: np.ndarray, b: Any, offsets: np.ndarray, sums: Any, doubt: float = 0.0
+    ) -> Proof:
+        """Return what w, with the best of the intercepts b + offsets, proves.
+
+        `doubt` is how far b may be from the one that is meant.
+        """
+        reply = self.crew.examine(w, b, offsets, sums)
         best = int(np.argmin([terms.value for terms in reply.terms]))
-        b, frame = self.b + offsets[best], self.frame._with(fit_intercept=self.spec.fit_intercept)
+        b, frame = b + offsets[best], self.frame._with(fit_intercept=self.spec.fit_intercept)
         penalty = penalty_and_slack(frame.penalty, w.ravel(), np.ravel(reply.u))
 
         def conjugates() -> tuple[float, float]:
             return float(reply.conjugates), frame._penalty_conjugate(reply.u)
 
         point = (w, b, penalty, reply.u, conjugates)
-        found, _ = conclude(frame, self.sizes, reply.terms[best], *point)
-        self.patience = 0.3 * estimate
-        if found.gap <= self.limits.tol * abs(found.primal):
-            self.reason, self.best = "converged", None
-        self.record(phase, w, b, Proof.of(found, b, None).certificate, True)
-        return bool(self.reason)
+        terms = reply.terms[best]
+        found, errors = conclude(frame, self.sizes, terms, *point)
+        found = displaced(frame, found, doubt)
+        if found.is_coarse(ENOUGH * self.limits.tol):
+            missing = frame.missing_balance(
+                np.concatenate(reply.numbers), self.sizes.rows, terms.mass
+            )
+            precise = self.crew.precisely(w, b, sums, self.rounded, missing, doubt)
+            known = (terms, self.sizes, errors, precise, missing, self.rounded, self.spec.lam)
+            better = conclude_precisely(frame, w, b, *known, self.even, doubt)
+            found = min(found, better, key=lambda e: e.gap)
+        return Proof.of(found, b, None)
+
+    def _delivered(self, proof: Proof, w: np.ndarray, sums: Any) -> tuple[np.ndarray, Any, Proof]:
+        """Return the model on the data as given, whose b is rounded, and what is proved of it."""
+        b = self.centred.outward(w, proof.b)
+        if not self.centred:
+            return w, b, proof
+        moved = displaced(self.frame, proof, self.centred.doubt(w, b))
+        if not moved.gap - proof.gap > ENOUGH * max(proof.gap, self.limits.tol * proof.primal):
+            return w, b, moved
+        w, b = self.centred.nudged(w, proof.b, self.sizes.columns)
+        inner, off = self.centred.precisely_inward(w, b)
+        return w, b, self._proof(w, inner, np.zeros(1), sums, off)
 
     def look(self, phase: str, estimate: float) -> bool:
         """Add up the dual sum anew, and audit the model that belongs to it."""
@@ -210,7 +281,7 @@ def local_epochs(run: Run) -> None:
             shift = run.theta * reply.mean
             run.mean = run.mean + shift
             # the centre of the proximal term moves to b = centre + rho mean
-            run.b = run.b + run.spec.rho * (shift + run.mean)
+            run.b = run.b + run.rho * (shift + run.mean)
             if (run.reason or run.is_promising(primal, gap)) and run.look("epochs", gap):
                 break
         except Restart as lost:
@@ -244,7 +315,7 @@ def line_search(run: Run, reply: Reply, grid: np.ndarray) -> float:
 
     def slope(theta: float, chord: float) -> float:
         w = run.frame.to_weights(run.u + theta * du)
-        bias = run.b + run.spec.rho * theta * dm
+        bias = run.b + run.rho * theta * dm
         return float(-chord - run.spec.lam * np.vdot(w, du) - np.vdot(bias, dm))
 
     for left, right, chord in zip(grid[:-1], grid[1:], chords, strict=True):

@@ -8,6 +8,8 @@ twice: at worst it says that the state is missing.
 
 from __future__ import annotations
 
+import functools
+import operator
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,12 +20,13 @@ import numpy as np
 
 from zerogap._jit import rowwise
 from zerogap.dask.chunks import Data, Summary, read
-from zerogap.dask.messages import Message, Reply
+from zerogap.dask.messages import Measure, Message, Reply
 from zerogap.losses import Loss
 from zerogap.multiclass import MulticlassProblem, set_row_gaps
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.sdca import block_steps, sdca_steps
+from zerogap.solvers.summed_newton import sums_at
 
 _EMPTY = np.empty(0)
 
@@ -40,8 +43,9 @@ class Spec:
     total: float  # sum of all weights
     classes: np.ndarray | None  # labels in order; None in regression
     factors: np.ndarray | None  # weights of the classes
-    rho: float  # of the proximal term of the intercept
     seed: int
+    origin: np.ndarray  # what is subtracted from the columns,
+    target: float  # and from the targets
 
     def part(self, data: Data) -> Problem:
         """Return these rows as a part of the problem.
@@ -59,15 +63,20 @@ class Spec:
             positive = self.number if len(self.classes) > 2 else 1
             joint = self.loss.task == "multiclass"
             y = codes if joint else np.where(codes == positive, 1.0, -1.0)
+        elif self.target:
+            y = y - self.target
+        rows: Any = data.rows
+        rows = rows.minus(self.origin) if self.origin.any() else rows
         n_classes = 0 if self.classes is None else len(self.classes)
         fixed = (self.loss, self.lam, False, self.l1_ratio, n_classes)
-        return Problem.part(data.rows, y, weights / self.total, *fixed)
+        return Problem.part(rows, y, weights / self.total, *fixed)
 
 
 @dataclass
 class _Chunk:
     data: Data
     part: Problem = field(init=False)
+    centre: np.ndarray = field(default_factory=lambda: _EMPTY)  # of Newton's sub-problem
     versions: dict[int, tuple[np.ndarray, np.ndarray | None]] = field(default_factory=dict)
 
     def keep(self, stamp: int, alpha: np.ndarray, change: np.ndarray | None) -> None:
@@ -124,7 +133,7 @@ def resync(
             return None
         if found.spec is None or found.spec.number != spec.number:
             for chunk in found.chunks.values():
-                chunk.part, chunk.versions = spec.part(chunk.data), {}
+                chunk.part, chunk.versions, chunk.centre = spec.part(chunk.data), {}, _EMPTY
             found.spec = spec
         reply = Reply()
         for k, chunk in found.chunks.items():
@@ -190,6 +199,44 @@ def evaluate(
         return reply
 
 
+def newton(
+    run: str, group: int, stamp: int, w: np.ndarray, b: Any, bends: Any, recentre: bool
+) -> Reply | None:
+    """Set the dual variables that answer (w, b) in the sub-problem: the sums of a Newton step.
+
+    The centre of the sub-problem is zero at first, and again where rows had to be read again.
+    """
+    with _held(run, group, stamp if recentre else None) as found:
+        if found is None or found.spec is None:
+            return None
+        reply = Reply()
+        for chunk in found.chunks.values():
+            if recentre:
+                chunk.centre = chunk.versions[stamp][0]
+            if not len(chunk.centre):
+                chunk.centre = np.zeros(chunk.part.dual_shape)
+            part = chunk.part._with(fit_intercept=found.spec.fit_intercept)
+            sums, alpha = sums_at(part, w, b, chunk.centre, *bends)
+            reply.summed = sums if reply.summed is None else reply.summed + sums
+            reply.sums += part.balance_sums(alpha)
+            chunk.keep(stamp + 1, alpha, None)
+        return reply
+
+
+def measure(run: str, group: int) -> Reply | None:
+    """Return what bounds of rounding need to know of the rows."""
+    with _held(run, group) as found:
+        if found is None or found.spec is None:
+            return None
+        reply = Reply()
+        for part in (chunk.part for chunk in found.chunks.values()):
+            rows, share = part.rows, part.share
+            shares = float(share.min()), float(share.max())
+            more = Measure(rows.square_sums(share), rows.width, rows.largest_entries(), shares)
+            reply.summed = more if reply.summed is None else reply.summed + more
+        return reply
+
+
 def examine(
     run: str, group: int, stamp: int, w: np.ndarray, b: Any, offsets: np.ndarray, sums: Any
 ) -> Reply | None:
@@ -198,18 +245,47 @@ def examine(
         if found is None or found.spec is None:
             return None
         reply = Reply()
-        for chunk in found.chunks.values():
-            part, alpha = chunk.part, chunk.versions[stamp][0]
-            alpha = part.feasible(alpha)
-            if found.spec.fit_intercept:
-                alpha = part.balanced(alpha, sums)
-            z, free = part.scores(w), part._with(fit_intercept=found.spec.fit_intercept)
+        for free, alpha in _feasible(found, stamp, sums):
+            z = free.scores(w)
             terms = [free.row_terms(z, b + offset, alpha) for offset in offsets]
             known = zip(reply.terms, terms, strict=True)
             reply.terms = [a + t for a, t in known] if reply.terms else terms
-            reply.conjugates += part._mean_conjugate(alpha)
-            reply.u += part.dual_sum(alpha)
+            reply.conjugates += free._mean_conjugate(alpha)
+            reply.u += free.dual_sum(alpha)
+            reply.numbers.append(free.precise_balance(alpha))
         return reply
+
+
+def precisely(
+    run: str,
+    group: int,
+    stamp: int,
+    w: np.ndarray,
+    b: Any,
+    sums: Any,
+    rounded: np.ndarray,
+    missing: Any,
+    doubt: float,
+) -> Reply | None:
+    """Return the sums of a certificate in twice the precision."""
+    with _held(run, group, stamp) as found:
+        if found is None or found.spec is None:
+            return None
+        parts = [
+            part.precise_sums(w, b, alpha, rounded, missing, doubt)
+            for part, alpha in _feasible(found, stamp, sums)
+        ]
+        return Reply(summed=functools.reduce(operator.add, parts))
+
+
+def _feasible(group: _Group, stamp: int, sums: Any) -> Iterator[tuple[Problem, np.ndarray]]:
+    """Yield the parts with their intercept, and their dual variables made feasible."""
+    free = group.spec is not None and group.spec.fit_intercept
+    for chunk in group.chunks.values():
+        alpha = chunk.part.feasible(chunk.versions[stamp][0])
+        if free:
+            alpha = chunk.part.balanced(alpha, sums)
+        yield chunk.part._with(fit_intercept=free), alpha
 
 
 def _accepted(chunk: _Chunk, stamp: int, message: Message, k: int) -> np.ndarray:
@@ -228,8 +304,7 @@ def _local_epoch(
     group: _Group, old: dict[int, np.ndarray], message: Message, seed: list[int], reply: Reply
 ) -> dict[int, np.ndarray]:
     """Run one epoch over the group's own rows; return the changes of its dual variables."""
-    rng, spec = np.random.default_rng(seed), group.spec
-    assert spec is not None
+    rng = np.random.default_rng(seed)
     some = next(iter(group.chunks.values())).part
     u = some.by_feature(message.u).copy()
     bias = np.array([np.asarray(message.b, float), np.asarray(message.mean, float)])
@@ -239,7 +314,7 @@ def _local_epoch(
         order = rng.permutation(len(alpha))
         moved = np.zeros(len(alpha), np.bool_)
         common = (part, part.rows, order, order, moved, alpha, u)
-        rest = (bias, spec.rho, 1.0, np.empty((0, *alpha.shape[1:])), 0, False)
+        rest = (bias, message.rho, 1.0, np.empty((0, *alpha.shape[1:])), 0, False)
         if isinstance(part, MulticlassProblem):
             w = u if isinstance(part.penalty, L2) else part.to_weights(u)
             block_steps(*common, w, *rest)

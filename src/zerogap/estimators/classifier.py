@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from zerogap.certified import difference, settled_rows, until_settled
+from zerogap.certified import UNSETTLED, difference, settled_labels, until_settled
 from zerogap.cuda.device import is_on_device, to_host
 from zerogap.cuda.placing import on_device_array
 from zerogap.estimators.model import LinearModel
@@ -146,7 +146,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
             Rows.  float32 and float64 values are used without a copy; do not change X meanwhile.
             The indices of a CSR matrix are copied, so that changing them is no danger.  A Store is
             loaded if it has no `max_memory` and takes less than a quarter of the free memory; else
-            it is read block by block, by `zerogap.solvers.BlockSDCA`.
+            it is read block by block, by `zerogap.solvers.BlockSDCA` and `BlockNewton`.
         y : array-like of shape (n_samples,)
             Class labels; those of a Store are its own.
         sample_weight : array-like of shape (n_samples,), optional
@@ -279,7 +279,8 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         if joint and len(self.classes_) == 2:
             regions, joint = [difference(regions[0])], False
         model = np.atleast_2d(to_host(self.coef_)), np.atleast_1d(to_host(self.intercept_))
-        return labels, settled_rows(self._rows(X), *model, regions, joint)
+        settled = settled_labels(self._rows(X), *model, regions, joint)
+        return labels, (settled != UNSETTLED) & (self.classes_[settled] == labels)
 
     def certified_fraction(self, X: Any) -> float:
         """Return the share of rows whose label is proved to be that of the exact optimum."""

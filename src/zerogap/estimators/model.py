@@ -95,7 +95,8 @@ class LinearModel(BaseEstimator):
                 f"store without max_memory that fits into memory"
             )
         self.n_features_in_, self.fingerprint_ = store.n_features, store.fingerprint
-        return self._run(self._streamed_problems(store), BlockSDCA(), 1)
+        method = solver if solver == Auto() else BlockSDCA()
+        return self._run(self._streamed_problems(store), method, 1)
 
     def _streamed_problems(self, store: Store) -> list[StreamedProblem]:
         """Return one problem per class to be separated, or the only one."""

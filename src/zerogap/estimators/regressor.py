@@ -113,7 +113,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
             Rows.  float32 and float64 values are used without a copy; do not change X meanwhile.
             The indices of a CSR matrix are copied, so that changing them is no danger.  A Store is
             loaded if it has no `max_memory` and takes less than a quarter of the free memory; else
-            it is read block by block, by `zerogap.solvers.BlockSDCA`.
+            it is read block by block, by `zerogap.solvers.BlockSDCA` and `BlockNewton`.
         y : array-like of shape (n_samples,)
             Targets; those of a Store are its own.
         sample_weight : array-like of shape (n_samples,), optional
@@ -174,7 +174,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
         regions, rows = self._regions(), self._rows(to_host(X))
         coef, b = to_host(self.coef_)[None, :], np.atleast_1d(to_host(self.intercept_))
         scores = rows.product(coef) + b
-        low, high = score_bounds(scores, np.sqrt(rows.sqnorms), coef, b, regions)
+        low, high = score_bounds(rows, coef, regions)
         return scores[:, 0], low[:, 0], high[:, 0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

@@ -25,12 +25,16 @@ How to write a chapter (``chapters/s4.py`` is the pattern, ``zerogap reproduce S
 7.  Figures are `Lines` (curves over epochs, examples, updates, seconds or a parameter; median and
     band over seeds), `Points` (means with intervals, a line per category), `Heat` and `Gallery`.
     Where the report's axis is unfair: ``x=("updates", "examples"), side_by_side=True``.
+    ``zoom`` draws a panel again, enlarged; ``distinct`` gives every line its own colour.
     ``prepare`` is a function table -> table for what the declaration cannot say.
 8.  A `Table` has a function table -> list of dictionaries: texts, numbers, `Interval`, `Count`.
-9.  A `Claim` has a function table -> `Verdict`: "holds", "does not hold" or "depends" (on what),
-    one sentence, and evidence from the statistics below.  `lower` judges "A ends lower than B"
-    group by group; `final` keeps last records; `split` makes groups.  A verdict without evidence,
-    or from one run, is refused.  A claim over several experiments names them in ``tables``.
+9.  A claim is ``claim(id, judge, *tables)``: ``claims.toml`` says what the report states, where,
+    in which setting and how cautiously; the judge is a function table -> `Verdict`: "holds", "does
+    not hold", "depends" (on what) or "undecided", in the report's own setting, one sentence, and
+    evidence from the statistics below.  Other settings are a second line, ``robustness``.  `below`,
+    `above`, `within`, `mostly` and `always` answer one comparison with yes, no or open; `conclude`
+    makes the verdict of all answers.  `lower` judges "A ends lower than B" group by group.  A
+    verdict without evidence, or from one run, is refused.
 10. Figures, tables and claims say which rows of the inventory they cover (``covers``; a claim's
     own id by default).  What a sentence settles goes into ``Chapter.notes``.
 11. Say what the report had (``original``), what is different here and why (``differs``), and which
@@ -42,6 +46,7 @@ How to write a chapter (``chapters/s4.py`` is the pattern, ``zerogap reproduce S
 from zerogap.lab.experiment import Arm, Cell, Chapter, Data, Experiment
 from zerogap.lab.figures import Figure, Gallery, Heat, Lines, Points
 from zerogap.lab.images import pixels
+from zerogap.lab.inventory import claim
 from zerogap.lab.statistics import (
     Calculation,
     Count,
@@ -56,18 +61,35 @@ from zerogap.lab.verdicts import (
     DEPENDS,
     FAILS,
     HOLDS,
+    NO,
+    OPEN,
+    UNDECIDED,
+    YES,
     Claim,
     Table,
     Verdict,
+    above,
+    always,
+    below,
+    conclude,
     final,
+    listed,
     lower,
+    mostly,
+    settle,
+    sorted_by,
     split,
+    within,
 )
 
 __all__ = [
     "DEPENDS",
     "FAILS",
     "HOLDS",
+    "NO",
+    "OPEN",
+    "UNDECIDED",
+    "YES",
     "Arm",
     "Calculation",
     "Cell",
@@ -84,13 +106,23 @@ __all__ = [
     "Points",
     "Table",
     "Verdict",
+    "above",
+    "always",
+    "below",
+    "claim",
+    "conclude",
     "differences",
     "final",
+    "listed",
     "lower",
     "mean",
     "median",
+    "mostly",
     "paired_difference",
     "pixels",
+    "settle",
     "sign_test",
+    "sorted_by",
     "split",
+    "within",
 ]

@@ -16,6 +16,7 @@ from zerogap.lab.images import png
 from zerogap.lab.looks import Look, looks
 from zerogap.lab.statistics import mean, number
 
+SIDES = "the report's axis", "a fair axis"
 MOST_POINTS = 250  # of a line: more cannot be told apart
 LABELS = {
     **X_AXES,
@@ -96,6 +97,12 @@ class Lines(Figure):
         a parameter such as "k" or "lam".
     side_by_side : bool
         Draw the first two of x side by side: the report's own axis and a fair one.
+    zoom : dict
+        Vertical ranges of the first y by title of a panel: each such panel is drawn once more,
+        enlarged.
+    distinct : bool
+        Give every line a colour, marker and dashes of its own; by default lines of one solver share
+        its colour.
     by : str
         A line per value of this column.  Solvers have their colours, numbers a scale of colours.
     panels : str
@@ -112,6 +119,8 @@ class Lines(Figure):
     y: str | tuple[str, ...] = "primal"
     x: str | tuple[str, ...] = ("epoch", "examples", "seconds", "cpu_seconds")
     side_by_side: bool = False
+    zoom: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    distinct: bool = False
     by: str = "solver"
     panels: str = ""
     scale: str = "log"
@@ -124,8 +133,8 @@ class Lines(Figure):
             raise ValueError(f"{self.id}: band must be one of {_BANDS}, got {self.band!r}")
         xs, ys = _tuple(self.x), _tuple(self.y)
         names = _in_order(table[self.by].unique())
-        look = looks(names, solvers)
-        panels = []
+        look = looks(names, solvers, self.distinct)
+        panels: list[dict[str, Any]] = []
         for title, part in _parts(table, self.panels):
             series = [
                 _curve(part[part[self.by] == name], xs, ys, self.band)
@@ -138,8 +147,16 @@ class Lines(Figure):
                 for column, text in self.overlay.items()
             ]
             panels.append({"title": title, "series": series, "overlay": extra})
+        enlarged = [
+            dict(panel, title=f"{panel['title']}, enlarged".lstrip(", "), zoom={ys[0]: zoom})
+            for panel in panels
+            for zoom in [self.zoom.get(panel["title"])]
+            if zoom
+        ]
+        panels += enlarged
         if self.side_by_side:
-            panels = [dict(panel, axis=axis) for panel in panels for axis in xs[:2]]
+            sides = tuple(zip(xs, SIDES, strict=False))
+            panels = [dict(panel, axis=x, side=side) for panel in panels for x, side in sides]
         return {
             "x": {column: self.label(column) for column in xs},
             "y": {column: self.label(column) for column in ys},
@@ -170,6 +187,8 @@ class Points(Figure):
         A panel per value of this column.
     mark : dict
         Values to mark by a vertical line, with their names, such as {"printed": 0.878}.
+    distinct : bool
+        Give every value of `by` a colour and marker of its own, as for `Lines`.
     """
 
     kind = "points"
@@ -179,11 +198,12 @@ class Points(Figure):
     panels: str = ""
     scale: str = "linear"
     mark: Mapping[str, float] = field(default_factory=dict)
+    distinct: bool = False
 
     def _draw(self, table: Any, solvers: Mapping[str, str]) -> dict[str, Any]:
         by = self.by or self.category
         names = list(table[by].unique())
-        look = looks(names, solvers)
+        look = looks(names, solvers, self.distinct)
         panels = []
         for title, part in _parts(table, self.panels):
             series = [

@@ -1,11 +1,15 @@
-"""What the reports contain: every figure, table, number, claim and theorem, and every mistake."""
+"""What the reports contain, what they claim, and their mistakes."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
+
+from zerogap.lab.verdicts import Claim, Verdict
 
 REPORTS = {
     "S0": "Ouillade & Vengathesa Sarma 2017: SDCA against Pegasos for linear SVM",
@@ -21,8 +25,9 @@ class Item:
     """One thing that a report shows or says."""
 
     id: str
-    kind: str  # figure, table, number, claim or theorem
+    kind: str  # figure, table, number, claim, theorem, formula, algorithm, option ...
     text: str
+    name: str = ""  # what has it in the library, such as "SDCA.output"
 
     @property
     def report(self) -> str:
@@ -59,5 +64,26 @@ def errata() -> dict[str, Erratum]:
     return {id: Erratum(id, *row) for report in read.values() for id, row in report.items()}
 
 
-def _read(name: str) -> dict[str, dict[str, list[str]]]:
+@cache
+def claims() -> dict[str, dict[str, Any]]:
+    """Return what is known of each claim, by id: where, says, setting, caution, extension."""
+    return _read("claims.toml")
+
+
+def claim(id: str, judge: Callable[..., Verdict], *tables: str) -> Claim:
+    """Return the claim of that id, judged from these tables; by default from its experiment's."""
+    known = claims()[id]
+    return Claim(
+        id,
+        known["says"],
+        judge,
+        tables,
+        where=known["where"],
+        setting=known["setting"],
+        caution=known.get("caution", ""),
+        extension=known.get("extension", False),
+    )
+
+
+def _read(name: str) -> Any:
     return tomllib.loads(files("zerogap.lab").joinpath(name).read_text(encoding="utf-8"))

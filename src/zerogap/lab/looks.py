@@ -12,6 +12,18 @@ from zerogap.comparison.styles import style
 # places in the palette of `zerogap.comparison.styles`
 _FAMILIES = {"sdca": 0, "asdca": 1, "pegasos": 2, "sgd": 3, "gd": 4, "bcfw": 5, "newton": 6}
 _OTHER = 6
+# names in matplotlib and plotly; more of them than `style` has, so that nine lines all differ
+_MARKERS = (
+    ("o", "circle"),
+    ("s", "square"),
+    ("^", "triangle-up"),
+    ("D", "diamond"),
+    ("v", "triangle-down"),
+    ("P", "cross"),
+    ("X", "x"),
+    ("*", "star"),
+    ("p", "pentagon"),
+)
 
 
 class Look(NamedTuple):
@@ -24,23 +36,33 @@ class Look(NamedTuple):
     symbol: str
 
 
-def looks(names: Sequence[Any], solvers: Mapping[str, str]) -> dict[Any, Look]:
+def looks(
+    names: Sequence[Any], solvers: Mapping[str, str], distinct: bool = False
+) -> dict[Any, Look]:
     """Return a look for each line of a figure.
 
     Lines that are arms have the colour of their solver; numbers have a scale from light to dark;
-    other names the colours of the palette, in turn.
+    other names the colours of the palette, in turn.  With `distinct` every line has a colour,
+    dashes and marker of its own.
     """
+    if distinct:
+        return {name: _distinct(k) for k, name in enumerate(names)}
     if len(names) > 1 and all(isinstance(name, int | float | np.number) for name in names):
         return {name: _on_scale(k, len(names)) for k, name in enumerate(names)}
     families = [solvers.get(name, "").partition(":")[0] for name in names]
     if not any(families):
-        return {name: _look(k, 0) for k, name in enumerate(names)}
+        return {name: _distinct(k)._replace(dashes=()) for k, name in enumerate(names)}
     found, seen = {}, dict.fromkeys(range(_OTHER + 1), 0)
     for name, family in zip(names, families, strict=True):
         place = _FAMILIES.get(family, _OTHER)
         found[name] = _look(place, seen[place])
         seen[place] += 1
     return found
+
+
+def _distinct(k: int) -> Look:
+    found = style(k)
+    return Look(found.colour, 0.0, found.dashes, *_MARKERS[k % len(_MARKERS)])
 
 
 def _look(place: int, variant: int) -> Look:

@@ -16,6 +16,8 @@ from zerogap.comparison.pictures import GREY, save_figure
 _DASHES = ("--", ":", "-.")
 _TEXT = "#1a1d21"
 _MOST_NUMBERS = 100  # that a heat map shows
+_LEGEND_INCH = 0.085  # width of a letter of the legend
+_MOST_TICKS = 6  # along a linear axis: long numbers would overlap
 _WORTH = 5  # drawings that take as long as the start of a process
 
 
@@ -55,7 +57,8 @@ def draw(drawing: Mapping[str, Any]) -> Any:
     grid = figure.subplots(down, across, squeeze=False)
     for axes, panel in zip(grid.flat, panels, strict=False):
         {"lines": _lines, "points": _points, "heat": _heat}[kind](axes, drawing, panel)
-        axes.set_title(panel["title"], fontsize=10)
+        words = [word for word in (panel["title"], panel.get("side")) if word]
+        axes.set_title(", ".join(words), fontsize=10)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     figure.suptitle(drawing["title"])
@@ -70,13 +73,19 @@ def _legend(figure: Any, panels: Any) -> None:
         handles, labels = axes.get_legend_handles_labels()
         found |= dict(zip(labels, handles, strict=True))
     if len(found) > 1:
+        room = figure.get_figwidth() / _LEGEND_INCH
+        widest = max(map(len, found))
         figure.legend(
-            list(found.values()), list(found), loc="outside lower center", ncols=3, frameon=False
+            list(found.values()),
+            list(found),
+            loc="outside lower center",
+            ncols=max(1, min(3, int(room / (widest + 6)))),  # 6 letters are the line's sample
+            frameon=False,
         )
 
 
 def _lines(axes: Any, drawing: Mapping[str, Any], panel: Mapping[str, Any]) -> None:
-    from matplotlib.ticker import NullLocator
+    from matplotlib.ticker import MaxNLocator, NullLocator
 
     x, y = panel.get("axis") or next(iter(drawing["x"])), next(iter(drawing["y"]))
     log = drawing["scale"] == "log"
@@ -105,6 +114,10 @@ def _lines(axes: Any, drawing: Mapping[str, Any], panel: Mapping[str, Any]) -> N
         )
     axes.set(xlabel=drawing["x"][x], ylabel=drawing["y"][y], yscale=drawing["scale"])
     axes.set_xscale(drawing["x_scale"])
+    if drawing["x_scale"] == "linear":
+        axes.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS))
+    if y in panel.get("zoom", {}):
+        axes.set_ylim(*panel["zoom"][y])
     for axis in (axes.xaxis, axes.yaxis):
         low, high = axis.get_view_interval()
         if axis.get_scale() == "log" and high > 100 * low:
@@ -114,6 +127,8 @@ def _lines(axes: Any, drawing: Mapping[str, Any], panel: Mapping[str, Any]) -> N
 
 
 def _points(axes: Any, drawing: Mapping[str, Any], panel: Mapping[str, Any]) -> None:
+    from matplotlib.ticker import NullFormatter
+
     places = {name: k for k, name in enumerate(drawing["categories"])}
     count = len(panel["series"])
     several = any(len(series["category"]) > 1 for series in panel["series"])
@@ -137,6 +152,8 @@ def _points(axes: Any, drawing: Mapping[str, Any], panel: Mapping[str, Any]) -> 
     axes.set_yticks(range(len(places)), list(places))
     axes.invert_yaxis()
     axes.set(xlabel=next(iter(drawing["x"].values())), xscale=drawing["scale"])
+    if drawing["scale"] == "log":
+        axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(axis="x", color="#d9d9d9", lw=0.6)
     axes.spines[["top", "right"]].set_visible(False)
 

@@ -69,11 +69,14 @@ function draw(element) {
     button.setAttribute("aria-pressed", String(!shown.hidden.has(button.dataset.line)));
   shown.drawn = true;
   return Promise.all([...element.querySelectorAll("[data-panel]")].map(plot => {
-    const [traces, layout] = MAKERS[drawing.kind](drawing, drawing.panels[plot.dataset.panel], shown);
+    const panel = drawing.panels[plot.dataset.panel];
+    const [traces, layout] = MAKERS[drawing.kind](drawing, panel, shown);
     const seen = traces.filter(({visible}) => visible !== false);
     fitLogAxis(layout, traces);
     fitTicks(layout.xaxis, seen.map(({x}) => Array.from(x)));
     fitTicks(layout.yaxis, seen.map(({y}) => Array.from(y)));
+    const range = panel.zoom && panel.zoom[shown.y];
+    if (range) Object.assign(layout.yaxis, {range: shown.scale === "log" ? range.map(Math.log10) : range, dtick: null});
     return Plotly.react(plot, traces, layout, CONFIG);
   }));
 }

@@ -17,10 +17,11 @@ from zerogap.lab.inventory import REPORTS, errata, items
 from zerogap.lab.pictures import save_all
 from zerogap.lab.runner import Outcome
 from zerogap.lab.statistics import Count, Interval, number
-from zerogap.lab.verdicts import DEPENDS, FAILS, HOLDS, Claim, Verdict
+from zerogap.lab.verdicts import DEPENDS, FAILS, HOLDS, UNDECIDED, Claim, Verdict
 
 NOT_JUDGED = "not judged"
-VERDICTS = (HOLDS, DEPENDS, FAILS, NOT_JUDGED)
+EXTENSIONS = "Our extensions, which the report does not claim:"
+VERDICTS = (HOLDS, DEPENDS, UNDECIDED, FAILS, NOT_JUDGED)
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,19 @@ class Report:
         return [judged for section in self.sections for judged in section.judged]
 
     @property
-    def counts(self) -> dict[str, int]:
-        """Number of claims by verdict."""
-        found = Counter(judged.verdict for judged in self.judged)
+    def claims(self) -> list[Judged]:
+        """What the reports say."""
+        return [judged for judged in self.judged if not judged.claim.extension]
+
+    @property
+    def extensions(self) -> list[Judged]:
+        """What no report says."""
+        return [judged for judged in self.judged if judged.claim.extension]
+
+    @staticmethod
+    def counts(judged: Sequence[Judged]) -> dict[str, int]:
+        """Return the number of claims by verdict."""
+        found = Counter(one.verdict for one in judged)
         return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
 
     @property
@@ -138,6 +149,7 @@ def render(report: Report) -> str:
         environment=environment(),
         cell=cell_text,
         tied=tied,
+        said=said,
         lab_css=resource("report.css", "zerogap.lab"),
         lab_js=resource("report.js", "zerogap.lab"),
         data=script_json({d["id"]: d for d in report.drawings if d["kind"] != "gallery"}),
@@ -146,24 +158,38 @@ def render(report: Report) -> str:
 
 def summary(report: Report) -> str:
     """Return the summary as Markdown."""
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in report.counts.items())
     lines = [f"# {report.title}", ""]
     if report.quick:
         lines += [
             "**Quick run: small versions of the experiments; do not quote its verdicts.**",
             "",
         ]
-    lines += [f"Claims: {counts}.", ""]
+    lines += [f"Claims of the reports, each judged in its own setting: {_counted(report.claims)}."]
+    if report.extensions:
+        lines += [f"Our extensions, which no report claims: {_counted(report.extensions)}."]
+    lines += [""]
     for chapter, sections in report.chapters:
-        lines += [f"## {chapter.id}: {chapter.title}", "", "| claim | verdict | finding |"]
-        lines += ["| --- | --- | --- |"]
-        lines += [_line(judged) for section in sections for judged in section.judged]
-        lines += [""]
+        judged = [judged for section in sections for judged in section.judged]
+        lines += [f"## {chapter.id}: {chapter.title}", ""]
+        for extension, heading in (
+            (False, ""),
+            (True, "Our extensions, which the report does not claim:"),
+        ):
+            chosen = [one for one in judged if one.claim.extension is extension]
+            if chosen:
+                lines += [heading, ""] if heading else []
+                lines += ["| claim | setting | verdict | finding | robustness |"]
+                lines += ["| --- | --- | --- | --- | --- |", *map(_line, chosen), ""]
     troubles = [f"- data set {name}: {why}" for name, why in report.outcome.missing.items()]
     troubles += [f"- {failure}" for failure in report.outcome.failures]
     if troubles:
         lines += ["## Not run", "", *troubles, ""]
     return "\n".join(lines)
+
+
+def _counted(judged: Sequence[Judged]) -> str:
+    counts = Report.counts(judged)
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "none"
 
 
 def cell_text(value: Any) -> str:
@@ -183,11 +209,20 @@ def tied(text: Any) -> str:
 
 
 def _line(judged: Judged) -> str:
-    verdict = judged.verdict
-    if judged.found is not None and judged.found.on_what:
-        verdict += f" on {judged.found.on_what}"
-    texts = [f"{judged.claim.id}: {judged.claim.statement}", verdict, judged.sentence]
+    claim, verdict, robustness = judged.claim, judged.verdict, ""
+    if judged.found is not None:
+        verdict += f" on {judged.found.on_what}" if judged.found.on_what else ""
+        robustness = judged.found.robustness
+    texts = [f"{claim.id}{said(claim)}: {claim.statement}", claim.setting, verdict]
+    texts += [judged.sentence, robustness]
     return f"| {' | '.join(text.replace('|', '&#124;') for text in texts)} |"
+
+
+def said(claim: Claim) -> str:
+    """Return where the report says it and how cautiously, in brackets."""
+    caution = f'"{claim.caution}"' if claim.caution else ""
+    parts = [part for part in (claim.where, caution) if part]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _section(experiment: Experiment, outcome: Outcome) -> Section:

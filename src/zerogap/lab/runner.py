@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from zerogap.comparison.page import environment
 from zerogap.lab import tables
 from zerogap.lab.data import digest, missing
 from zerogap.lab.experiment import Cell, Experiment
+from zerogap.lab.tally import Tally
 from zerogap.lab.workers import Done, work
 
 
@@ -26,35 +27,6 @@ class Failure:
     def __str__(self) -> str:
         labels = ", ".join(f"{name} {value}" for name, value in self.cell.labels.items())
         return f"{self.experiment} ({labels}): {self.error}"
-
-
-@dataclass
-class Tally:
-    """How far the work is: cells done and to do by experiment, and the seconds they took."""
-
-    jobs: int
-    waiting: dict[str, int] = field(default_factory=dict)
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-    total: int = 0
-    done: int = 0
-    kept: int = 0  # found from an earlier run
-    experiment: str = ""
-
-    def count(self, experiment: str, seconds: float) -> None:
-        """Count a cell as done."""
-        self.experiment = experiment
-        self.done += 1
-        self.waiting[experiment] -= 1
-        self.seconds.setdefault(experiment, []).append(seconds)
-
-    @property
-    def left(self) -> float:
-        """Seconds left, if the cells of an experiment take about as long as its first ones."""
-        every = [second for found in self.seconds.values() for second in found]
-        usual = sum(every) / max(len(every), 1)
-        means = {name: sum(found) / len(found) for name, found in self.seconds.items()}
-        total = sum(count * means.get(name, usual) for name, count in self.waiting.items())
-        return total / max(self.jobs, 1)
 
 
 @dataclass(frozen=True)
@@ -113,13 +85,13 @@ def run(
     jobs = (os.cpu_count() or 1) if jobs is None else jobs
     lacking = _missing(experiments, place)
     plan = _Plan(experiments, out / "cells", place, lacking)
-    tally = Tally(jobs, plan.counts(), total=len(plan.todo), kept=len(plan.rows))
+    tally = Tally(jobs, plan.todo.values(), kept=len(plan.rows))
     failures, interrupted = [], False
     try:
         if on_progress is not None:
             on_progress(tally)
         for experiment, path, done in plan.work(jobs, place):
-            tally.count(experiment, done.seconds)
+            tally.count(experiment, done.cell, done.seconds)
             if done.rows is None:
                 failures.append(Failure(experiment, done.cell, done.error))
             else:
@@ -165,14 +137,9 @@ class _Plan:
                 else:
                     self.rows[path] = rows
 
-    def counts(self) -> dict[str, int]:
-        """Return the number of cells to run, by experiment."""
-        names = [experiment for experiment, _ in self.todo.values()]
-        return {name: names.count(name) for name in dict.fromkeys(names)}
-
     def work(self, jobs: int, folder: str | None) -> Iterator[tuple[str, Path, Done]]:
         """Run the cells, those that share rows one after the other, the timed ones last, alone."""
-        order = list(self.counts())
+        order = list(dict.fromkeys(experiment for experiment, _ in self.todo.values()))
         names = {id(cell): (name, path) for path, (name, cell) in self.todo.items()}
 
         def place(cell: Cell) -> tuple[Any, ...]:

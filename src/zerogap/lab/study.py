@@ -10,7 +10,8 @@ from typing import Any
 
 from zerogap.lab.experiment import Chapter
 from zerogap.lab.report import Report, make_report, write_report
-from zerogap.lab.runner import Tally, run
+from zerogap.lab.runner import run
+from zerogap.lab.tally import Tally
 
 
 def study(

@@ -1,14 +1,19 @@
-"""Claims, and verdicts that come with their statistic: never from a single run."""
+"""Claims, and verdicts that come with their statistic: never from a single run.
+
+A verdict answers whether a claim holds in the report's own setting.  Whether it also holds in other
+settings is a second line, the robustness.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from zerogap.lab.statistics import Calculation, Count, Interval, number, paired_difference
 
-HOLDS, FAILS, DEPENDS = "holds", "does not hold", "depends"
+HOLDS, FAILS, DEPENDS, UNDECIDED = "holds", "does not hold", "depends", "undecided"
+YES, NO, OPEN = "yes", "no", "open"  # answers of one comparison; open: the interval holds both
 Evidence = Interval | Count | Calculation
 
 
@@ -18,29 +23,38 @@ class Verdict:
 
     Attributes
     ----------
-    verdict : "holds", "does not hold" or "depends"
-        The finding.
+    verdict : "holds", "does not hold", "depends" or "undecided"
+        The finding in the report's own setting.
     sentence : str
         One sentence that a reader can quote.
     evidence : tuple of Interval, Count or Calculation
         The statistic, with the number of runs; a single run is refused.
     on_what : str
         What it depends on.
+    robustness : str
+        Whether it is so in other settings: other lambdas, data, axes, tuned opponents.
+    further : tuple of Interval, Count or Calculation
+        The statistics behind the robustness.
     """
 
     verdict: str
     sentence: str
     evidence: tuple[Evidence, ...]
     on_what: str = ""
+    robustness: str = ""
+    further: tuple[Evidence, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.verdict not in (HOLDS, FAILS, DEPENDS):
-            raise ValueError(f"a verdict is {HOLDS!r}, {FAILS!r} or {DEPENDS!r}: {self.verdict!r}")
+        known = (HOLDS, FAILS, DEPENDS, UNDECIDED)
+        if self.verdict not in known:
+            raise ValueError(f"a verdict is one of {', '.join(known)}: {self.verdict!r}")
         if (self.verdict == DEPENDS) != bool(self.on_what):
             raise ValueError(f"say on_what, if and only if the verdict is {DEPENDS!r}")
         if not self.evidence:
             raise ValueError("a verdict needs a statistic: an Interval, a Count or a Calculation")
-        for part in self.evidence:
+        if self.further and not self.robustness:
+            raise ValueError("further statistics need the sentence on robustness")
+        for part in (*self.evidence, *self.further):
             if not isinstance(part, Calculation) and part.n < 2:
                 raise ValueError(f"no verdict from a single run: {part}")
 
@@ -54,13 +68,21 @@ class Claim:
     id : str
         "S0-52", or "S0-52a" where a row of the inventory makes several statements.
     statement : str
-        What the report says, in our words.
+        What the report says, in our words, in one sentence.
     judge : callable
         Function (table, ...) -> Verdict.
     tables : tuple of str
         Ids of the experiments whose tables it takes, by default the one it belongs to.
     covers : tuple of str
         Rows of the inventory; by default the one that `id` begins with.
+    where : str
+        Section of the report.
+    setting : str
+        Data, axis and quantity by which the verdict is given.
+    caution : str
+        The report's own caution, such as "seems".
+    extension : bool
+        Whether no report says so: we found it worth testing.
     """
 
     id: str
@@ -68,6 +90,10 @@ class Claim:
     judge: Callable[..., Verdict]
     tables: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
+    where: str = ""
+    setting: str = ""
+    caution: str = ""
+    extension: bool = False
 
     def __post_init__(self) -> None:
         if not self.covers:
@@ -97,6 +123,93 @@ class Table:
     note: str = ""
 
 
+def below(effect: Interval, limit: float = 0.0) -> str:
+    """Answer "the value is below the limit" by its interval.
+
+    Examples
+    --------
+    >>> [below(Interval("", x, x - 1, x + 1, 9)) for x in (-2.0, 0.5, 2.0)]
+    ['yes', 'open', 'no']
+    """
+    return YES if effect.high < limit else NO if effect.low > limit else OPEN
+
+
+def above(effect: Interval, limit: float = 0.0) -> str:
+    """Answer "the value is above the limit" by its interval."""
+    return {YES: NO, NO: YES, OPEN: OPEN}[below(effect, limit)]
+
+
+def within(effect: Interval, low: float, high: float) -> str:
+    """Answer "the value lies between low and high" by its interval."""
+    if low <= effect.low and effect.high <= high:
+        return YES
+    return NO if effect.high < low or effect.low > high else OPEN
+
+
+def mostly(count: Count) -> str:
+    """Answer "it is so more often than not" by the exact interval of the probability."""
+    low, high = count.interval
+    return YES if low > 0.5 else NO if high < 0.5 else OPEN
+
+
+def always(count: Count) -> str:
+    """Answer "it is so in every run"."""
+    return YES if count.k == count.n else NO
+
+
+def settle(answers: Iterable[str]) -> str:
+    """Return the verdict on "it is so in every comparison".
+
+    A comparison whose interval holds both answers refutes nothing: with it a claim is undecided,
+    unless another comparison says no.
+
+    Examples
+    --------
+    >>> [settle(found) for found in ([YES, YES], [YES, NO], [NO, OPEN], [YES, OPEN])]
+    ['holds', 'depends', 'does not hold', 'undecided']
+    """
+    found = set(answers)
+    if NO in found:
+        return DEPENDS if YES in found else FAILS
+    return UNDECIDED if OPEN in found or not found else HOLDS
+
+
+def conclude(
+    answers: Iterable[str],
+    sentence: str | Mapping[str, str],
+    evidence: Iterable[Evidence],
+    on_what: str,
+    robustness: str = "",
+    further: Iterable[Evidence] = (),
+) -> Verdict:
+    """Return the verdict that the answers come to, with its sentence.
+
+    `sentence` is one text made of what was measured, or a text per verdict; `on_what` is said only
+    where the verdict depends.
+    """
+    verdict = settle(answers)
+    text = sentence if isinstance(sentence, str) else sentence[verdict]
+    on_what = on_what if verdict == DEPENDS else ""
+    return Verdict(verdict, text, tuple(evidence), on_what, robustness, tuple(further))
+
+
+def sorted_by(answers: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the names that have each answer: yes, no and open."""
+    return {kind: [n for n, a in answers.items() if a == kind] for kind in (YES, NO, OPEN)}
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as one reads them: "a", "a and b", "a, b and c".
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def lower(
     table: Any,
     column: str,
@@ -104,12 +217,12 @@ def lower(
     second: str,
     *,
     by: Sequence[str] = ("data",),
-    sentence: str = "",
 ) -> Verdict:
     """Judge "`first` ends with a lower `column` than `second`", paired by seed.
 
     The claim holds if the 95 % interval of the difference is below 0 in every group of `by`, does
-    not hold if in none, and depends on the group otherwise.
+    not hold if it is above 0 somewhere and below 0 nowhere, depends on the group if it is both, and
+    is undecided otherwise.
 
     Parameters
     ----------
@@ -121,8 +234,6 @@ def lower(
         Names of two solvers.
     by : sequence of str
         Columns that split the table into groups, each judged by itself.
-    sentence : str
-        Instead of the derived one.
     """
     by = [name for name in by if name in table and table[name].nunique() > 1]
     effects = {
@@ -131,19 +242,16 @@ def lower(
         )
         for name, part in split(table, by)
     }
-    below = [name for name, effect in effects.items() if effect.high < 0]
-    above = [name for name, effect in effects.items() if effect.low > 0]
-    evidence = tuple(effects.values())
-    if len(below) == len(effects):
-        text = f"{first} ends with a lower {column} than {second}."
-        return Verdict(HOLDS, sentence or text, evidence)
-    if not below:
-        verb = "a higher" if len(above) == len(effects) else "no lower"
-        return Verdict(
-            FAILS, sentence or f"{first} ends with {verb} {column} than {second}.", evidence
-        )
-    text = f"{first} ends with a lower {column} than {second} on {'; '.join(below)} only."
-    return Verdict(DEPENDS, sentence or text, evidence, on_what=" and ".join(by))
+    found = sorted_by({name: below(effect) for name, effect in effects.items()})
+    words = {YES: "a lower", NO: "a higher", OPEN: "neither a lower nor a higher"}
+    parts = [
+        f"{words[kind]} {column} than {second}" + (f" on {listed(names)}" if any(names) else "")
+        for kind, names in found.items()
+        if names
+    ]
+    sentence = f"{first} ends with {', '.join(parts)}."
+    answers = (below(effect) for effect in effects.values())
+    return conclude(answers, sentence, effects.values(), " and ".join(by))
 
 
 def final(table: Any) -> Any:

@@ -13,6 +13,7 @@ from scipy import linalg
 
 from zerogap._jit import kernel
 from zerogap.centring import centred
+from zerogap.gap import EVALUATION, UNIT, gamma
 from zerogap.history import Record
 from zerogap.loo.bounds import Origin, Witness
 from zerogap.losses import Loss
@@ -146,7 +147,12 @@ def leave_one_out(
     counted = problem.share > 0.0
     errors = (errors[counted] for errors in rule.errors(low, high))
     least, most = (float(problem.share[counted] @ part) for part in errors)
-    low, high = low + shifted.target, high + shifted.target
+    if problem.loss.task == "regression":
+        sums = gamma(problem.shape[0] + 8)
+        least, most = least * (1.0 - sums), most * (1.0 + sums)
+    if shifted.target:
+        low = np.nextafter(low + shifted.target, -math.inf)
+        high = np.nextafter(high + shifted.target, math.inf)
     return LeaveOneOut(least, most, low, high, how, epochs, clock.seconds())
 
 
@@ -206,10 +212,13 @@ def _run(
 
 def _without(problem: Problem, i: int) -> Problem:
     """Return the problem with weight 0 for row i, and the same lam S."""
-    share = problem.share.copy()
+    share, weight = problem.share.copy(), problem.weight.copy()
     share[i] = 0.0
-    total = float(share.sum())
-    return problem._with(share=share / total, lam=problem.lam / total)
+    total = math.fsum(share)
+    if len(weight):
+        weight[i] = 0.0
+        total = math.fsum(weight) / math.fsum(problem.weight)
+    return problem._with(share=share / total, lam=problem.lam / total, weight=weight)
 
 
 def _alone(problem: Problem) -> np.ndarray:
@@ -267,7 +276,8 @@ class _Rule:
         values = np.empty((3, len(y)))  # a loss is least at its target
         for out, z in zip(values, (low, high, np.clip(y, low, high)), strict=True):
             _values(self.problem.loss, y, np.broadcast_to(z, len(y)), out)
-        return values[2], values[:2].max(axis=0)
+        room = EVALUATION * UNIT
+        return values[2] * (1.0 - room), values[:2].max(axis=0) * (1.0 + room)
 
 
 class _Search:

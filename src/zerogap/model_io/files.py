@@ -27,6 +27,8 @@ _ESTIMATORS: dict[str, Any] = {c.__name__: c for c in (LinearClassifier, LinearR
 _PARTS: dict[str, dict[str, Any]] = {"loss": {**LOSSES, **MULTICLASS_LOSSES}, "solver": SOLVERS}
 _NUMBERS = ("primal", "dual", "gap", "epochs", "seconds")
 _LOCAL = ("callback", "checkpoint")  # code and paths: a file neither keeps nor sets them
+_REGION = ("radius", "low", "high")  # names of arrays
+_REGION_AT_ORIGIN = ("radius_at_origin", "low_at_origin", "high_at_origin", "origin")
 _ROUNDING = 1e-12  # of a certificate's values, relative to them: sums and differences of float64
 _BLUR = 1e-4  # of P: more than rounding leaves unknown of it
 _SMALL = 8_000_000  # bytes of dual variables that are kept unasked
@@ -248,28 +250,35 @@ def _bounds(model: Any) -> dict[str, np.ndarray]:
     regions = [known.region for known in model._evidence]
     if not regions:
         return {}
-    bounds = {
-        "radius": np.array([region.radius for region in regions]),
-        "low": np.concatenate([region.low for region in regions]),
-        "high": np.concatenate([region.high for region in regions]),
-    }
-    return bounds if all(np.isfinite(bound).all() for bound in bounds.values()) else {}
+    origin = regions[0].origin
+    names = _REGION if not len(origin) else _REGION_AT_ORIGIN
+    bounds = (
+        np.array([region.radius for region in regions]),
+        np.concatenate([region.low for region in regions]),
+        np.concatenate([region.high for region in regions]),
+        origin,
+    )
+    sound = all(np.isfinite(bound).all() for bound in bounds)
+    return dict(zip(names, bounds, strict=False)) if sound else {}
 
 
 def _set_regions(model: Any, arrays: dict[str, np.ndarray]) -> None:
     model._evidence = []
-    if "radius" not in arrays:
+    names = next((known for known in (_REGION, _REGION_AT_ORIGIN) if known[0] in arrays), None)
+    if names is None:
         return
-    radius, low, high = (_floats(arrays, name) for name in ("radius", "low", "high"))
+    radius, low, high, *rest = (_floats(arrays, name) for name in names)
+    origin = rest[0] if rest else np.empty(0)
     joint = model._loss().task == "multiclass"
     outputs = len(model.classes_) if joint else np.size(model.intercept_)
     shapes = [(1 if joint else outputs,), (outputs,), (outputs,)]
-    if [radius.shape, low.shape, high.shape] != shapes or (radius < 0).any() or (low > high).any():
+    sound = [radius.shape, low.shape, high.shape] == shapes and (radius >= 0).all()
+    if not sound or (low > high).any() or (rest and origin.shape != model.coef_.shape[-1:]):
         raise FileError("its bounds of the optimum do not fit together")
     parts = [slice(None)] if joint else [slice(k, k + 1) for k in range(outputs)]
     regions = zip(radius, parts, strict=True)
     model._evidence = [
-        Known(Region(float(r), low[part], high[part]), proved=False) for r, part in regions
+        Known(Region(float(r), low[part], high[part], origin), proved=False) for r, part in regions
     ]
 
 

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from zerogap.centring import centred
-from zerogap.certified import difference
+from zerogap.certified import difference, score_bounds
 from zerogap.history import Record
 from zerogap.problem import Problem
 from zerogap.regions import Evidence, Region, find_region
+from zerogap.rows import DenseRows
 from zerogap.solvers import Auto, solve
 from zerogap.solvers.protocol import Answer
 
@@ -75,6 +76,7 @@ class RegionClaim:
             min(self.found.radius, apart + region.radius),
             np.maximum(self.found.low, region.low + shift),
             np.minimum(self.found.high, region.high + shift),
+            region.origin,
         )
         self._judge(distance - radius)
         return self.claim != "unproved"
@@ -85,7 +87,7 @@ class RegionClaim:
             self.claim = "true"
             return
         w, b, _ = self.answer
-        radius, low, high = self._compared(self.found)
+        radius, low, high = self._compared(self._seen_from(self.stored.origin))
         most, left, right = self._compared(self.stored)
         most += _SAME * most + _ROUNDING * float(np.linalg.norm(w))
         slack = _SAME * (right - left) + _ROUNDING * (1.0 + np.abs(b).max())
@@ -98,6 +100,20 @@ class RegionClaim:
     def _seen(self, w: np.ndarray) -> np.ndarray:
         """Return the weights that a model keeps: of two classes together, their difference."""
         return w[1] - w[0] if self.two else w
+
+    def _seen_from(self, origin: np.ndarray) -> Region:
+        """Return what was found, with the optimum's scores at the origin of the file."""
+        found = self.found
+        if np.array_equal(origin, found.origin):
+            return found
+        point = origin if len(origin) else np.zeros(self.problem.shape[1])
+        coef = np.atleast_2d(self.answer[0])
+        regions = [
+            Region(found.radius, found.low[k : k + 1], found.high[k : k + 1], found.origin)
+            for k in range(len(coef))
+        ]
+        low, high = score_bounds(DenseRows(point[None, :]), coef, regions)
+        return Region(found.radius, low[0], high[0], origin)
 
     def _compared(self, region: Region) -> tuple[float, np.ndarray, np.ndarray]:
         region = difference(region) if self.two else region

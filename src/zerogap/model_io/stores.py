@@ -5,7 +5,7 @@ from __future__ import annotations
 from zerogap.audit import Audit, audit_all, convention_of, models_of
 from zerogap.model_io.claims import Recertified, goals_of, recertify_rows, settle
 from zerogap.model_io.files import ModelFile
-from zerogap.solvers import BlockSDCA
+from zerogap.solvers import Auto
 from zerogap.store import Store
 from zerogap.streamed import load, worth_loading
 
@@ -38,6 +38,6 @@ def recertify_store(file: ModelFile, store: Store, *, effort: int = 1000) -> Rec
     goals = goals_of(model.certificate_)
 
     def find(effort: int) -> Audit:
-        return audit_all(problems, answers, effort, goals=goals, solver=BlockSDCA())
+        return audit_all(problems, answers, effort, goals=goals, solver=Auto())
 
     return settle(model.certificate_, find, problems, same, effort)

@@ -28,6 +28,7 @@ from scipy import optimize
 from zerogap.centring import centred
 from zerogap.certificate import Certificate
 from zerogap.checks import is_positive
+from zerogap.gap import ENOUGH, TINY, UNIT, gamma, slack_above
 from zerogap.multiclass_losses import MulticlassHinge
 from zerogap.problem import Problem
 from zerogap.progress import Progress
@@ -55,38 +56,63 @@ class PathError(RuntimeError):
 
 
 class Reach:
-    """What a certified pair proves at every lambda."""
+    """What a certified pair proves at every lambda, in exact arithmetic."""
 
     def __init__(
         self, problem: Problem, result: Result, tol: float, lam_min: float, lam_max: float
     ) -> None:
-        self.result, self.penalty, self.lam = result, problem.penalty, problem.lam
-        self.v = problem.lam * problem.dual_sum(result.alpha)
-        self.cost = penalty_cost(problem.penalty, result.w.ravel())
-        self.loss = max(0.0, result.certificate.primal - self.lam * self.cost)
-        self.excess = max(0.0, result.certificate.gap - self.lam * self._slack(self.lam))
-        self.low, self.high = self._reach(lam_min, tol), self._reach(lam_max, tol)
+        self.result, self.penalty, self.lam, self.tol = result, problem.penalty, problem.lam, tol
+        shifted, w, slip = centred(problem), result.w, 0.0
+        inner, b = shifted.problem, result.b
+        if shifted:
+            b, slip = shifted.precisely_inward(w, b)
+        tolerated = ENOUGH * _SHARE * tol
+        rest = None if result.proof is None else result.proof.rest
+        given = (w, b, inner.scores(w), result.alpha, tolerated, rest, slip)
+        found, u, _ = inner.evaluated(*given)
+        self.off, self.blur, self.sums = found.off, found.blur, gamma(w.size + 8)
+        self.v = problem.lam * u
+        self.cost = penalty_cost(problem.penalty, w.ravel())
+        self.loss = max(0.0, found.primal - self.lam * self.cost)
+        slack = 0.0 if math.isnan(found.slack) else found.slack
+        self.excess = max(0.0, found.gap - slack) + 2.0 * UNIT * found.gap + TINY
+        self.low, self.high = self._reach(lam_min), self._reach(lam_max)
 
     def certificate(self, lam: float) -> Certificate:
         """Return the certificate that the pair has at another lambda."""
-        primal, gap = self._values(lam)
+        primal, gap, blur = self._values(lam)
         known = self.result.certificate
-        return dataclasses.replace(known, primal=primal, dual=primal - gap, gap=gap)
+        return dataclasses.replace(known, primal=primal, dual=primal - gap - blur, gap=gap)
 
-    def _values(self, lam: float) -> tuple[float, float]:
-        return self.loss + lam * self.cost, self.excess + lam * self._slack(lam)
+    def is_within(self, lam: float) -> bool:
+        """Tell whether the pair is within tol at a lambda, whatever was rounded."""
+        primal, gap, blur = self._values(lam)
+        return gap * (1.0 + gamma(4)) <= self.tol * (primal - blur)
+
+    def _values(self, lam: float) -> tuple[float, float, float]:
+        """Return P, the gap, and how far P may be off."""
+        penalty = lam * self.cost
+        blur = self.blur * max(1.0, lam / self.lam) + self.sums * penalty
+        blur += self.sums * (self.loss + self.lam * self.cost)
+        gap = self.excess + lam * self._slack(lam)
+        return self.loss + penalty, gap * (1.0 + gamma(8)), blur
 
     def _slack(self, lam: float) -> float:
+        """Return g(w) + g*(v / lam) - w.v / lam, or a little more."""
         u = self.v.ravel() / lam
-        return penalty_and_slack(self.penalty, self.result.w.ravel(), u)[1]
+        off = self.off * self.lam / lam + 8.0 * UNIT * math.sqrt(float(u @ u))
+        _, slack = penalty_and_slack(self.penalty, self.result.w.ravel(), u)
+        return slack_above(self.penalty, self.cost, slack, self.sums, off)
 
-    def _reach(self, end: float, tol: float) -> float:
-        """Return how far the pair is within tol: `end`, or almost the end of its interval."""
+    def _reach(self, end: float) -> float:
+        """Return how far the pair is within tol: `end`, or almost the end of its interval.
+
+        The gap is convex in lambda and P linear: between two lambdas within tol all are.
+        """
         inside, outside = self.lam, end
         middle = end
         while abs(math.log(outside / inside)) > _CLOSE * abs(math.log(outside / self.lam)):
-            primal, gap = self._values(middle)
-            if gap <= tol * primal:
+            if self.is_within(middle):
                 inside = middle
             else:
                 outside = middle
@@ -228,7 +254,12 @@ def cover(
                 f"{result.certificate.relative_gap:.1e}, where {_SHARE * tol:.1e} is needed",
                 "raise max_epochs, lam_min or tol, or standardise the columns of X",
             )
-        return Reach(at, result, tol, problem.lam, lam_max)
+        reach = Reach(at, result, tol, problem.lam, lam_max)
+        if not reach.is_within(lam):
+            raise PathError(
+                f"rounding hides what is needed at lam={lam:.3g}", "raise lam_min or tol"
+            )
+        return reach
 
     last = prove(lam_max, None)
     first = prove(problem.lam, last.result)
@@ -255,7 +286,8 @@ def _width(left: Reach, right: Reach) -> float:
 
 def _edge(left: Reach, right: Reach) -> float:
     """Return a lambda between the two models that both intervals contain."""
-    return math.sqrt(max(left.lam, right.low)) * math.sqrt(min(left.high, right.lam))
+    low, high = max(left.lam, right.low), min(left.high, right.lam)
+    return min(max(math.sqrt(low) * math.sqrt(high), low), high)
 
 
 def _between(problem: Problem, left: Reach, right: Reach) -> tuple[float, Answer]:
@@ -274,11 +306,13 @@ def _between(problem: Problem, left: Reach, right: Reach) -> tuple[float, Answer
         return (1.0 - share) * a + share * b
 
     a, b = left.result, right.result
+    shifted = centred(problem)
     if problem.l1_ratio:
         w = problem.to_weights(mix(left.v, right.v) / lam)
     else:  # lam w is v, but for what rounding does to sums over raw columns
         w = mix(left.lam * a.w, right.lam * b.w) / lam
-    return lam, (w, mix(a.b, b.b), mix(a.alpha, b.alpha))
+    seen = mix(*(shifted.inward(found.w, found.b) for found in (a, b)))
+    return lam, (w, shifted.outward(w, seen), mix(a.alpha, b.alpha))
 
 
 class CoverLine(Progress):

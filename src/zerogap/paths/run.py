@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zerogap import cuda
-from zerogap.centring import centred
 from zerogap.certificate import Certificate
 from zerogap.checks import as_seed
 from zerogap.cuda.device import to_host
@@ -156,17 +154,12 @@ def path(
         solve, solver=solver, max_epochs=max_epochs, device=device, random_state=random_state
     )
     if lams is None:
-        given, lam_max = check_interval(make, lam_min, lam_max, tol)
-        shifted = centred(given)
-        problem = shifted.problem
+        problem, lam_max = check_interval(make, lam_min, lam_max, tol)
         if device != "cpu":
             run = functools.partial(_run_there, cuda.to_device(problem), run)
         report = CoverLine(1).advance if verbose else None
         reaches, edges = cover(problem, lam_max, tol, run, report)
         grid = np.array([reach.lam for reach in reaches])
-        for reach in reaches:
-            b = shifted.outward(reach.result.w, reach.result.b)
-            reach.result = dataclasses.replace(reach.result, b=b)
         return _collect(grid, [reach.result for reach in reaches], edges, tuple(reaches))
     if lam_min is not None or lam_max is not None:
         raise ValueError("give either lams, or lam_min with or without lam_max")

@@ -8,6 +8,7 @@ from zerogap.solvers.asdca import ASDCA
 from zerogap.solvers.auto import Auto
 from zerogap.solvers.base import Result, solve
 from zerogap.solvers.bcfw import BCFW
+from zerogap.solvers.block_newton import BlockNewton
 from zerogap.solvers.block_sdca import BlockSDCA
 from zerogap.solvers.gd import GD
 from zerogap.solvers.interior_point import InteriorPoint
@@ -26,6 +27,7 @@ __all__ = [
     "SGD",
     "SOLVERS",
     "Auto",
+    "BlockNewton",
     "BlockSDCA",
     "InteriorPoint",
     "MulticlassNewton",

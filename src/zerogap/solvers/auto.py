@@ -9,22 +9,22 @@ from typing import Any, cast
 import numpy as np
 
 from zerogap.history import Record
-from zerogap.losses import Logistic, Loss
-from zerogap.memory import free_memory
-from zerogap.multiclass_losses import MulticlassHinge, Softmax
+from zerogap.losses import Logistic
 from zerogap.penalties import L2
 from zerogap.problem import Problem
+from zerogap.solvers.block_newton import BlockNewton, why_not
+from zerogap.solvers.block_sdca import BlockSDCA
 from zerogap.solvers.face import has_faces
-from zerogap.solvers.hessian import DIRECT, moments_cost, needed_memory, worth_sampling
-from zerogap.solvers.interior_parts import is_straight, shape_of
+from zerogap.solvers.hessian import DIRECT, moments_cost, worth_sampling
 from zerogap.solvers.interior_point import InteriorPoint
-from zerogap.solvers.multiclass_newton import MOST_DIRECT, MulticlassNewton
-from zerogap.solvers.newton import Newton
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.rotation import can_rotate, rotated, simpler
 from zerogap.solvers.sdca import SDCA
+from zerogap.solvers.second import second_methods
 
 NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a few steps, or never
+MOST_PASSES_LEFT = 50  # over a store: Newton's method takes about as many with kinks, ten without
+STALLED_PASSES = 50  # over a store, without a tenth of the gap gained, where there is no other way
 MOST_EPOCHS_LEFT = 300  # of SDCA, however cheap they are: budgets count epochs
 _APART = 3  # epochs that tell a rate: gaps swing
 _RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
@@ -34,8 +34,6 @@ IDLE_STEPS = 40  # of a second-order method, without half the gap or 1 % of the 
 # Mean of |x|^2 / (lam n) from which coordinate ascent is hopeless: on raw tables it takes
 # thousands of epochs from 1e3 on, and the scaled data sets of the race are below 1e3 at C = 1.
 HOPELESS_CONDITION = 1e4
-SMALL_TABLE = 3e5  # n d^2: an interior point step takes a millisecond or so
-LARGE_TABLE = 3e8  # n d^2, d of all classes: an interior point step takes some ten milliseconds
 
 
 @dataclass
@@ -94,6 +92,7 @@ class Auto(Solver):
 
     multiclass = True
     output = "best"
+    reads = ("memory", "store")
 
     def begin(
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
@@ -145,6 +144,10 @@ class Auto(Solver):
         """Ask for another method if the gap shows that it would be cheaper."""
         inner = self._inner(problem, state)
         epochs, target = epoch - state.epoch, state.tol * primal
+        if inner.streamed and len(state.methods) == 1:
+            if gap < 0.9 * state.gap:
+                state.epoch, state.gap = epoch, gap
+            state.stalled = target > 0.0 and epochs > STALLED_PASSES and epoch > state.epoch
         if state.final or len(state.methods) == 1:
             return
         if state.stage:
@@ -158,8 +161,11 @@ class Auto(Solver):
             decades = math.log10(gap / target)
             rate = math.log10(state.gap / gap) / epochs if 0 < gap < state.gap else 0.0
             left = decades / rate if rate > 0 else math.inf
-            costly = left * _epoch_cost(inner) > _second_cost(inner, decades)
-            hopeless = left > MOST_EPOCHS_LEFT or (costly and not self._settles(problem, state))
+            hopeless = left > _most_epochs_left(inner) or (
+                not inner.streamed
+                and left * _epoch_cost(inner) > _second_cost(inner, decades)
+                and not self._settles(problem, state)
+            )
             if hopeless and epoch >= _least_epochs(inner):
                 about = f"{left:.2g}" if left < 1e6 else "countless"
                 state.switch, state.reason = True, f"{about} epochs of SDCA seemed to be left"
@@ -168,7 +174,7 @@ class Auto(Solver):
 
     def relative_gap(self, problem: Problem, state: AutoState) -> float | None:
         inner = self._inner(problem, state)
-        if state.stuck:
+        if state.stuck or state.stalled:
             return None  # a certificate may end the run
         if state.switch:
             return math.inf  # the other method, which begins now, may know its own
@@ -295,44 +301,23 @@ def _ascent(problem: Problem) -> SDCA:
 
 def _methods(problem: Problem) -> tuple[Solver, ...]:
     """Return the methods for a problem: coordinate ascent, and then what may follow it."""
-    return (_ascent(problem), *_second_methods(problem))
-
-
-def _second_methods(problem: Problem) -> list[Solver]:
-    """Return the second-order methods for a problem, in the order in which they are tried."""
-    if needed_memory(problem) >= free_memory():
-        return []
-    (n, d), flat = problem.shape, math.prod(problem.weight_shape)
-    l2 = isinstance(problem.penalty, L2)
-    if problem.loss.task == "multiclass":
-        known = isinstance(problem.loss, Softmax | MulticlassHinge)
-        newton: list[Solver] = [MulticlassNewton()] if known and (l2 or flat <= MOST_DIRECT) else []
-        straight = isinstance(problem.loss, MulticlassHinge) and flat <= DIRECT
-        if straight and n * flat * flat > LARGE_TABLE:
-            return [*newton, InteriorPoint()]
-        return [InteriorPoint(), *newton] if straight else newton
-    if type(problem.loss).stiffness is Loss.stiffness:
-        return []
-    straight = is_straight(problem.loss) and d <= DIRECT
-    bent = shape_of(problem.loss).bend > 0.0 and d <= DIRECT
-    if not straight and d > DIRECT and n < 4 * d and not math.isfinite(problem.loss.smoothness):
-        return [] if l2 else [Newton()]  # measured: SDCA is faster on text, whatever lam
-    if straight and (n * d * d <= SMALL_TABLE or not l2):
-        return [InteriorPoint(), Newton()]
-    return [Newton(), InteriorPoint()] if straight or bent else [Newton()]
+    if problem.streamed:
+        return (BlockSDCA(),) if why_not(problem) else (BlockSDCA(), BlockNewton())
+    return (_ascent(problem), *second_methods(problem))
 
 
 def _is_hopeless(problem: Problem) -> bool:
     """Tell whether coordinate ascent has no chance: columns are of very different sizes."""
     n, d = problem.shape
-    squares = float(problem.share @ problem.sqnorms)
-    return d <= DIRECT and squares / (problem.strength * n) > HOPELESS_CONDITION
+    return d <= DIRECT and problem.mean_sqnorm / (problem.strength * n) > HOPELESS_CONDITION
 
 
 def _reason_for_second(problem: Problem, inner: Problem) -> str:
     """Return why a second-order method should begin, or nothing if SDCA should."""
     if _is_hopeless(inner):
         return "coordinate ascent would take thousands of epochs"
+    if problem.streamed:
+        return ""
     if problem.loss.task == "multiclass":
         slow = math.isfinite(problem.loss.smoothness) and _is_slow(inner)
         return "coordinate ascent would take many epochs" if slow else ""
@@ -359,14 +344,18 @@ def _has_few_features(problem: Problem) -> bool:
 
 def _condition(problem: Problem) -> float:
     """Return about how much more curvature the losses have than the penalty."""
-    curvature = float(problem.share @ problem.sqnorms) * problem.loss.smoothness
-    return curvature / problem.lam / problem.shape[0]
+    return problem.mean_sqnorm * problem.loss.smoothness / problem.lam / problem.shape[0]
 
 
 def _is_slow(problem: Problem) -> bool:
     """Tell whether SDCA, whose epochs grow with the condition, takes longer than Newton's steps."""
     epochs = 3.0 + 3.0 * _condition(problem)
     return epochs * _epoch_cost(problem) > _second_cost(problem, 1.0)
+
+
+def _most_epochs_left(problem: Any) -> int:
+    """Return the epochs of SDCA from which on another method is worth it, whatever they cost."""
+    return MOST_PASSES_LEFT if problem.streamed else MOST_EPOCHS_LEFT
 
 
 def _least_epochs(problem: Problem) -> int:

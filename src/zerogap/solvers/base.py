@@ -21,12 +21,11 @@ from zerogap import checkpoint as checkpoints
 from zerogap.centring import Centred, centred
 from zerogap.certificate import Certificate
 from zerogap.checks import as_seed
-from zerogap.gap import ENOUGH, UNIT, displaced, is_blurred
+from zerogap.gap import ENOUGH, UNIT, displaced, gamma, is_blurred
 from zerogap.history import History, Record
 from zerogap.problem import Problem
 from zerogap.progress import Progress
 from zerogap.proving import Proof
-from zerogap.solvers.block_sdca import BlockSDCA
 from zerogap.solvers.devices import DeviceError, failing, placed
 from zerogap.solvers.interrupt import interruptible
 from zerogap.solvers.protocol import Answer, Solver
@@ -80,7 +79,7 @@ def solve(
     problem : Problem or StreamedProblem
         What to solve.
     solver : Solver
-        How to solve it; `zerogap.solvers.BlockSDCA` for a StreamedProblem.
+        How to solve it; `Auto`, or a method that reads stores for a StreamedProblem.
     tol : float
         Stop when gap <= tol * primal, as proved by a certificate.
     max_epochs, max_examples, max_seconds : float, int, float
@@ -131,9 +130,8 @@ def solve(
         raise ValueError("checkpoints are not written from a GPU: leave checkpoint out")
     if problem.loss.task == "multiclass" and not solver.multiclass:
         raise ValueError(f"{type(solver).__name__} cannot take {problem.loss}: use Auto")
-    streamed = isinstance(problem, StreamedProblem)
-    if streamed is not isinstance(solver, BlockSDCA):
-        right = "a store: use BlockSDCA" if streamed else "memory: use SDCA or another solver"
+    if ("store" if problem.streamed else "memory") not in solver.reads:
+        right = "a store: use Auto" if problem.streamed else "memory: use Auto or another solver"
         raise ValueError(f"{type(solver).__name__} cannot take rows in {right}")
     solver._check(cast("Problem", problem))
     run = _Run(problem, solver, tol, as_seed(random_state), dict(metrics or {}))
@@ -267,21 +265,19 @@ class _Run:
         # a given point is certified as it is: one that was the answer before is so again
         point = None if warm is None or warm[2] is None or resumed else warm
         point = self.solver.answer(self.problem, self.state) if point is None else point
-        self.take_record(resumed, point, constant if _is_origin(point) else None)
+        known = not self.problem.streamed and _is_origin(point)
+        self.take_record(resumed, point, constant if known else None)
         self.seconds, self.cpu_seconds = self.seconds + spent[0], self.cpu_seconds + spent[1]
         if not self.problem.on_device:
             self.solver._steps(self.problem, self.state, 0)  # compiles, outside the clock
         with self._clock():
             self.solver.prepare(self.problem, self.state)
 
-    def _consider_constant(self) -> Proof | None:
+    def _consider_constant(self) -> Proof:
         """Certify the best constant model, which is the first model to beat."""
-        if isinstance(self.problem, StreamedProblem):
-            return None
-        proof = self.problem.constant_proof()
-        self.scale, best = proof.primal, self.best_so_far
+        proof, best, host = _constant_proof(self.problem), self.best_so_far, self.problem.host
+        self.scale = proof.primal
         if self.solver.output == "best" and proof.primal < best.primal:
-            host = self.problem.host
             best.primal, best.blur, best.b = proof.primal, proof.blur, host(proof.b)
             best.w = np.zeros(self.problem.weight_shape)
             if proof.dual > best.dual:
@@ -446,7 +442,7 @@ class _Run:
         worse = moved.gap - proof.gap > max(ENOUGH * proof.gap, self.tolerated * proof.primal)
         if not worse and not is_blurred(moved.blur - proof.blur, proof.gap, proof.primal):
             return w, b, moved
-        w, b = self.centred.nudged(w, proof.b, problem._column_sizes)
+        w, b = self.centred.nudged(w, proof.b, problem.column_sizes)
         inner, off = self.centred.precisely_inward(w, b)
         placed_w, placed_b, alpha = map(problem.place, (w, inner, proof.alpha))
         z = problem.scores(placed_w)
@@ -472,7 +468,9 @@ class _Run:
             best.gap = proof.gap if proof.alpha is best.alpha else math.inf
             return w, proof
         gap = min(best.gap, best.primal + best.blur - best.dual)
-        z = self.problem.host(self.problem.scores(self.problem.place(best.w)))
+        z = None
+        if not self.problem.streamed:  # where they are not kept
+            z = self.problem.host(self.problem.scores(self.problem.place(best.w)))
         rounding = (best.blur, best.blur)
         return best.w, Proof(best.b, best.alpha, best.primal, gap, math.nan, z, *rounding)
 
@@ -489,7 +487,7 @@ class _Run:
     @property
     def can_refine(self) -> bool:
         """Whether a dual point with more digits than one number has may be tried."""
-        return not isinstance(self.problem, StreamedProblem) and not self.problem.on_device
+        return not self.problem.streamed and not self.problem.on_device
 
     def _verdict(
         self, limits: _Limits, callback: Callback | None, progress: Progress | None
@@ -570,13 +568,18 @@ class _Run:
 
 def gap_floor(problem: Any, primal: float) -> float:
     """Return the gap that counts as zero for a model with this objective: `Certificate.floor`."""
-    if isinstance(problem, StreamedProblem):  # the constant model may be better than this one
-        b = problem.first_intercept() if problem.fit_intercept else 0.0
-        origin = np.broadcast_to(0.0, problem.dual_shape)
-        scale = problem.examine(np.zeros(problem.weight_shape), b, origin).primal
-        return _floor(centred(problem), scale, primal)
     inner = centred(problem)
-    return _floor(inner, inner.problem.constant_proof().primal, primal)
+    return _floor(inner, float(inner.problem.constant_loss(inner.problem.constant())), primal)
+
+
+def _constant_proof(problem: Any) -> Proof:
+    """Return what is proved of the best constant model, without any dual variables."""
+    if not problem.streamed:
+        return problem.constant_proof()
+    b, alpha = problem.constant(), problem.column()
+    primal = float(problem.constant_loss(b))
+    gap = primal - float(problem.dual(alpha))
+    return Proof(b, alpha, primal, gap, blur=gamma(problem.shape[0] + 100) * primal)
 
 
 def _is_origin(point: Answer) -> bool:
@@ -590,8 +593,8 @@ def _floor(inner: Centred, scale: float, primal: float) -> float:
     if not primal <= NEARLY_ZERO * scale and primal > 0.0:
         return 0.0
     least = 0.0
-    if problem.loss.task == "regression" and not isinstance(problem, StreamedProblem):
-        largest = float(abs(problem.y).max()) + abs(inner.target)
+    if problem.loss.task == "regression":
+        largest = problem.largest_target + abs(inner.target)
         unit = 8.0 * UNIT * largest  # in the last place of the targets
         least = float(problem.loss.value(unit, 0.0))
     return max(FLOOR * scale, least)

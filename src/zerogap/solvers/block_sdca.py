@@ -17,7 +17,6 @@ from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.sdca import block_steps, sdca_steps
-from zerogap.streamed import Extract
 
 _PASSES = 20  # over undecided rows, between two over all, as in SDCA
 _FEW = 0.5  # share of the rows of a pass: if no more than that have moved, the next is over them
@@ -87,6 +86,7 @@ class BlockSDCA(Solver):
     """
 
     multiclass = True
+    reads = ("store",)
 
     def begin(
         self, problem: Any, rng: np.random.Generator, warm: Answer | None = None
@@ -165,7 +165,7 @@ class BlockSDCA(Solver):
         source = problem.store if state.source is None else state.source
         state.passes = 0 if state.source is None else state.passes + 1
         state.moved[:] = False
-        state.copy, state.gone = Extract(problem.store), 0
+        state.copy, state.gone = problem.new_extract(), 0
         state.copying = state.passes < _PASSES and state.copy.room > _FEW * source.nbytes
         state.blocks = state.rng.permutation(len(source.blocks))
         state.key, state.step, state.place = int(state.rng.integers(2**62)), 0, 0

@@ -200,17 +200,32 @@ class Hessian:
 
         The matrix is factorised with its diagonal scaled to one: units of features are no matter.
         """
-        d, xp = self.problem.shape[1], self.problem.xp
-        matrix = xp.zeros((d + self.intercept, d + self.intercept))
+        return self._inverse_of(self._rows_part(rows, h, rough), rough, damping)
+
+    def rows_part(self) -> np.ndarray:
+        """Return the sum over the rows, without the ridge; those of parts of the rows add up."""
+        return self._rows_part(self.rows, self.h, rough=False)
+
+    def _rows_part(self, rows: DenseRows | CSRRows, h: np.ndarray, rough: bool) -> np.ndarray:
+        d = self.problem.shape[1]
+        matrix = self.problem.xp.zeros((d + self.intercept, d + self.intercept))
         if len(h):
             single = rough and isinstance(rows, DenseRows)
             matrix[:d, :d] = cast("DenseRows", rows).rough_moments(h) if single else rows.moments(h)
         if self.intercept and len(h):
             matrix[d, :d] = matrix[:d, d] = rows.transposed_product(h[:, None])[0]
+            matrix[d, d] = h.sum()
+        return matrix
+
+    def _inverse_of(
+        self, matrix: np.ndarray, rough: bool = False, damping: float = 0.0
+    ) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
+        """Return the function that solves with the rows' part plus the ridge, and if accurately."""
+        d, xp = self.problem.shape[1], self.problem.xp
         diagonal = xp.diagonal(matrix).copy()
         diagonal[:d] += self.ridge
         if self.intercept:
-            diagonal[d] = h.sum() + self.least
+            diagonal[d] += self.least
         scale = 1.0 / np.sqrt(diagonal)
         matrix *= scale
         matrix *= scale[:, None]
@@ -228,6 +243,25 @@ class Hessian:
         if self.intercept:
             diagonal = np.append(diagonal, self.h.sum() + self.least)
         return lambda v: v / diagonal
+
+
+class SummedHessian(Hessian):
+    """The Hessian of rows that are elsewhere: their part of the matrix has been added up."""
+
+    def __init__(
+        self, problem: Problem, matrix: np.ndarray, ridge: float | np.ndarray | None = None
+    ) -> None:
+        d = problem.shape[1]
+        super().__init__(problem, np.diagonal(matrix)[d:], ridge=ridge)
+        self.matrix = matrix
+
+    def inverse(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that solves with the Hessian, damped if that is not accurate."""
+        inverse, accurate = self._inverse_of(self.matrix.copy())
+        return inverse if accurate else self.damped_inverse()
+
+    def damped_inverse(self) -> Callable[[np.ndarray], np.ndarray]:
+        return self._inverse_of(self.matrix.copy(), damping=DAMPING)[0]
 
 
 def _scaled(

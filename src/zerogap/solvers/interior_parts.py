@@ -32,16 +32,15 @@ BRACKETINGS = 100  # Newton steps or halvings of a bracket, which end at roundin
 
 
 @rowwise(sums=0)
-def _fill_segments(loss, y, share, bend, low, length, slope, start, stop):
+def _fill_segments(loss, y, bend, most, low, length, slope, start, stop):
     """Set where the dual variables begin, and the lengths and first slopes of their segments.
 
-    An endless segment ends where no optimum is: D >= 0 there, so s a^2 bend / 2 < 2 a + 1 / bend.
+    An endless segment ends at `most`.
     """
     last = length.shape[1] - 1
     for i in range(start, stop):
         begin, high = loss.domain(y[i])
-        most = 4.0 * (1.0 + 1.0 / math.sqrt(max(share[i], 1e-12))) / max(bend, 1e-12)
-        begin, high = max(begin, -most), min(high, most)
+        begin, high = max(begin, -most[i]), min(high, most[i])
         low[i] = begin
         for k in range(last + 1):
             end = high if k == last else 0.0
@@ -171,7 +170,11 @@ class Lines:
         xp, n = problem.xp, problem.shape[0]
         shape, low = shape_of(problem.loss), xp.empty(n)
         length, slope = xp.empty((2, n, shape.segments))
-        given = (problem.loss, problem.y, problem.share, shape.bend)
+        most = xp.full(n, math.inf)
+        if shape.bend:  # s phi <= P at the optimum, and phi = bend a^2 / 2: twice that is far away
+            share = np.maximum(problem.share, 1e-12)
+            most = 2.0 * np.sqrt(2.0 * problem.mean_loss(z) / (shape.bend * share)) + 1e-300
+        given = (problem.loss, problem.y, shape.bend, most)
         problem.over_rows(_fill_segments, *given, low, length, slope)
         lines = cls(problem.share, slope, shape.bend, low, length, problem.over_rows)
         size = _mean(problem.share, np.abs(z[:, None] + slope)) or 1.0
@@ -291,10 +294,10 @@ def shape_of(loss: Loss) -> Shape:
     """
     low, high = loss.domain(1.0)
     endless = not math.isfinite(high - low)
-    if endless and math.isinf(low) and math.isinf(high):
-        return Shape(0)
     if endless:  # a part of it tells
-        low, high = (low, low + 1.0) if math.isfinite(low) else (high - 1.0, high)
+        low, high = (
+            (low, low + 1.0) if math.isfinite(low) else (min(high, 0.0) - 1.0, min(high, 1.0))
+        )
 
     def sag(start: float, end: float) -> float:
         left, middle, right = (loss.conjugate(a, 1.0) for a in (start, 0.5 * (start + end), end))

@@ -12,7 +12,8 @@ So the optimum satisfies, for all rows i and segments k, with room s = l - t lef
     t r = 0,   s v = 0,   t, s, r, v >= 0                           p_i the weights, of sum 1
 
 and the method follows the points with t r = s v = mu instead to mu = 0.  A loss with a parabola
-instead of a kink (squared and smooth hinge, Huber) has one bent segment: r - v = z + c + q t.
+instead of a kink (squared and smooth hinge, Huber, squared) has one bent segment, on which
+r - v = z + c + q t.
 
 With an elastic net, lam r |w_j| is one more row, e_j, of the absolute loss with the target zero;
 what is left of lam is lam (1 - r).  The multiclass hinge has votes instead of segments, see
@@ -85,9 +86,9 @@ class InteriorPoint(Solver):
     """Mehrotra's interior point method, for losses made of straight lines or of parabolas.
 
     These are hinge, absolute, epsilon-insensitive, quantile and the multiclass hinge, squared and
-    smooth hinge and Huber's loss, with L2 or elastic net.  A few dozen steps reach any accuracy,
-    and hardly more if the data are ill-conditioned or lam is tiny; close to the optimum each step
-    gains two digits and more.
+    smooth hinge, Huber's and the squared loss, with L2 or elastic net.  A few dozen steps reach
+    any accuracy, and hardly more if the data are ill-conditioned or lam is tiny; close to the
+    optimum each step gains two digits and more.
 
     Notes
     -----
@@ -208,8 +209,7 @@ class InteriorPoint(Solver):
         many = isinstance(problem.loss, MulticlassHinge)
         self._require(
             many or (problem.loss.task != "multiclass" and shape_of(problem.loss).segments > 0),
-            f"{problem.loss} is not made of lines and parabolas with bounded dual variables: use "
-            f"Newton",
+            f"{problem.loss} is not made of lines and parabolas: use Newton",
         )
         d, wide = problem.shape[1], math.prod(problem.weight_shape)
         features = (

@@ -53,27 +53,32 @@ def search(
     start: float,
     slope: float,
     longest: float = math.inf,
+    looks: int = 40,
 ) -> tuple[float, float]:
     """Return a step at which a convex function has fallen and is half as steep at most.
 
     `look` returns value and slope; it is asked for the returned step last, and at 0 these are
-    `start` and `slope`.  A step of `longest`, where the function still falls, is as good.
+    `start` and `slope`.  A step of `longest`, where the function still falls, is as good.  After so
+    many looks it is the longest step known at which the function falls.
     """
     slack = 1e-14 * abs(start)
-    low, at_low, high, at_high, t = 0.0, slope, math.inf, 0.0, 1.0
-    for _ in range(40):
+    low, at_low, high, at_high, t, lowest = 0.0, slope, math.inf, 0.0, 1.0, start
+    for _ in range(looks):
         value, now = look(t)
         fallen = value <= start + slack
         if fallen and (abs(now) <= 0.5 * abs(slope) or (t >= longest and now < 0.0)):
             return t, value
         if fallen and now < 0.0:
-            low, at_low = t, now
+            low, at_low, lowest = t, now, value
         else:
             high, at_high = t, max(now, 0.0)
         if high == math.inf:
             t = min(2.0 * t, longest)
-        elif not fallen:  # far too long
-            t = low + 0.1 * (high - low)
+        elif not fallen:  # far too long: a parabola may tell how much
+            width = high - low
+            bend = value - lowest - at_low * width
+            parabola = -0.5 * at_low * width * width / bend if bend < math.inf else 0.1 * width
+            t = low + min(parabola, 0.1 * width)
         else:
             secant = low - at_low * (high - low) / (at_high - at_low)
             t = min(max(secant, low + 0.05 * (high - low)), high - 0.05 * (high - low))

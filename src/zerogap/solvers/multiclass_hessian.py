@@ -18,6 +18,7 @@ from zerogap.solvers.hessian import (
     _EXACT,
     _PRODUCTS,
     _RIDGES,
+    DAMPING,
     DIRECT,
     LEAST_CURVATURE,
     REFINEMENTS,
@@ -163,7 +164,7 @@ class MulticlassHessian:
         target shows: none of a gradient's is left where all classes have the same ridge.  Damping
         is added to the diagonal, in units of it.
         """
-        xp, C = self.problem.xp, self.h.shape[1]
+        xp, C = self.problem.xp, self.problem.n_classes
         ridge = xp.zeros((C, 1)) + self.least
         whole = ridge.sum(axis=0)
         part = ridge / np.where(whole > 0.0, whole, 1.0)
@@ -188,7 +189,7 @@ class MulticlassHessian:
         And whether it is accurate.
         """
         xp, (C, width) = self.problem.xp, ridge.shape
-        matrix = self._whole_matrix()
+        matrix = self.rows_part()
         classes, places = xp.arange(C), xp.arange(width)
         same_feature = (classes[:, None, None], places, classes[:, None], places)
         shared = ridge[:, None] * part
@@ -206,8 +207,8 @@ class MulticlassHessian:
         inverse, accurate = _equilibrated_inverse(xp, flat, damping)
         return (lambda v: (scale * inverse(scale * v.ravel())).reshape(v.shape)), accurate
 
-    def _whole_matrix(self) -> np.ndarray:
-        """Return the rows' part of the Hessian: the entry [k, i, l, j] is of w_ki and w_lj."""
+    def rows_part(self) -> np.ndarray:
+        """Return the sum over the rows: the entry [k, i, l, j] is of w_ki and w_lj."""
         problem, h, xp = self.problem, self.h, self.problem.xp
         d, width, C = problem.shape[1], problem.shape[1] + problem.fit_intercept, h.shape[1]
         matrix, block = xp.zeros((C, width, C, width)), xp.empty((width, width))
@@ -305,6 +306,30 @@ class MulticlassHessian:
             matrix[places, places] += self.least + _RIDGE * largest
             matrices.append(matrix)
         return inverses(xp.stack(matrices))
+
+
+class SummedMulticlassHessian(MulticlassHessian):
+    """The Hessian of rows that are elsewhere: their part of the matrix has been added up."""
+
+    def __init__(
+        self, problem: MulticlassProblem, matrix: np.ndarray, ridge: np.ndarray | None = None
+    ) -> None:
+        self.problem, self.matrix = problem, matrix
+        d, intercept = problem.shape[1], problem.fit_intercept
+        if ridge is None:
+            self.least = np.full(d + intercept, problem.strength)
+            if intercept:
+                self.least[-1] = _LEAST * (float(np.trace(matrix[:, d, :, d])) or 1.0)
+        else:
+            self.least = np.column_stack([ridge, np.zeros(len(ridge))]) if intercept else ridge
+
+    def rows_part(self) -> np.ndarray:
+        return self.matrix.copy()
+
+    def inverse(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function that solves with the Hessian, damped if that is not accurate."""
+        solve, accurate = self.factorised()
+        return solve if accurate else self.factorised(DAMPING)[0]
 
 
 def _equilibrated_inverse(

@@ -31,17 +31,17 @@ _PATIENCE = 8  # products
 MOST_DIRECT = 3000  # weights, those of all classes, up to which the whole Hessian is factorised:
 FEW_WEIGHTS = 100  # up to so many at once,
 PRODUCTS_BEFORE_DIRECT = 60  # with more when one direction has taken so many products
-_FIRST = 0.3  # of the loss at the start: the first temperature
-_COOLER = 0.35  # from one temperature to the next
-_BALANCE = 2.0  # the sub-problem's part of the gap at which its centre moves, by smoothing's
-_LEAST = 1e-5  # of the first temperature
+FIRST = 0.3  # of the loss at the start: the first temperature
+COOLER = 0.35  # from one temperature to the next
+BALANCE = 2.0  # the sub-problem's part of the gap at which its centre moves, by smoothing's
+LEAST = 1e-5  # of the first temperature
 _FEWEST = 1e-9  # votes of a centre: a class without any could never get some
 _EMPTY = np.empty(0)
 
 
 @rowwise(sums=2)
 def _vote_exactly(loss, y, share, z, dz, p, start, stop):
-    """`_vote` with mu = 0: p_i - e_y is the gradient of phi at z_i"""
+    """`vote` with mu = 0: p_i - e_y is the gradient of phi at z_i"""
     value, slope = 0.0, 0.0
     for i in range(start, stop):
         loss.votes(z[i], y[i], p[i])
@@ -54,7 +54,7 @@ def _vote_exactly(loss, y, share, z, dz, p, start, stop):
 
 @rowwise(sums=3)
 def _vote_warmly(loss, y, share, z, dz, p, centre, mu, start, stop):
-    """`_vote` at a temperature: p is the softmax of centre + (scores, costs included) / mu"""
+    """`vote` at a temperature: p is the softmax of centre + (scores, costs included) / mu"""
     value, slope, excess = 0.0, 0.0, 0.0
     for i in range(start, stop):
         top = centre[i, y[i]] + z[i, y[i]] / mu
@@ -73,7 +73,7 @@ def _vote_warmly(loss, y, share, z, dz, p, centre, mu, start, stop):
     return value, slope, excess
 
 
-def _vote(
+def vote(
     problem: MulticlassProblem,
     z: np.ndarray,
     dz: np.ndarray,
@@ -160,8 +160,8 @@ class MulticlassNewton(Solver):
             state.w[:, d] = problem.first_intercept()
         state.z = zeros(problem.dual_shape) + (state.w[:, d] if problem.fit_intercept else 0.0)
         if not math.isfinite(problem.loss.smoothness):
-            state.mu = _FIRST * problem.mean_loss(state.z)
-            state.least = _LEAST * state.mu
+            state.mu = FIRST * problem.mean_loss(state.z)
+            state.least = LEAST * state.mu
             state.centre = zeros(problem.dual_shape) - math.log(C)
         alpha = zeros(problem.dual_shape)
         if warm is not None:
@@ -170,7 +170,7 @@ class MulticlassNewton(Solver):
             alpha = problem.feasible(alpha)
             gap = problem.certificate(w, b, alpha).relative_gap
             state.mu = max(state.mu * min(1.0, 3.0 * math.sqrt(gap)), state.least)
-            state.centre = _as_centre(problem._votes(alpha))
+            state.centre = as_centre(problem._votes(alpha))
             state.w[:, :d] = w - w.mean(axis=0)
             if problem.fit_intercept:
                 state.w[:, d] = b
@@ -220,7 +220,7 @@ class MulticlassNewton(Solver):
     def _steps(self, problem: Any, state: MulticlassNewtonState, count: int) -> int:
         passes = 0
         for _ in range(count):
-            if state.mu and state.steps and state.residual <= _BALANCE * state.excess:
+            if state.mu and state.steps and state.residual <= BALANCE * state.excess:
                 self._move_centre(state)
             if not state.steps:
                 passes += self._look_around(problem, state)
@@ -230,9 +230,9 @@ class MulticlassNewton(Solver):
         return passes * problem.shape[0]
 
     def _move_centre(self, state: MulticlassNewtonState) -> None:
-        state.centre = _as_centre(state.p)
+        state.centre = as_centre(state.p)
         if state.steps <= 8:
-            state.mu = max(_COOLER * state.mu, state.least)
+            state.mu = max(COOLER * state.mu, state.least)
         elif state.steps > 20:
             state.mu *= 2.0
         state.steps = 0
@@ -240,7 +240,7 @@ class MulticlassNewton(Solver):
     def _look_around(self, problem: Any, state: MulticlassNewtonState) -> int:
         """Begin a sub-problem where the last one ended; return the passes."""
         state.p = np.empty_like(state.z)
-        value, _, state.excess = _vote(problem, state.z, state.z, state.p, state.centre, state.mu)
+        value, _, state.excess = vote(problem, state.z, state.z, state.p, state.centre, state.mu)
         state.value = value + self._penalty(problem, state)
         self._set_gradient(problem, state)
         return 1
@@ -284,7 +284,7 @@ class MulticlassNewton(Solver):
 
         def look(t: float) -> tuple[float, float]:
             z = state.z + t * dz
-            value, slope, state.excess = _vote(problem, z, dz, p, state.centre, state.mu)
+            value, slope, state.excess = vote(problem, z, dz, p, state.centre, state.mu)
             value += 0.5 * strength * (ww + 2.0 * t * wd + t * t * dd)
             slope += strength * (wd + t * dd)
             if len(state.soft):
@@ -381,7 +381,8 @@ class MulticlassNewton(Solver):
         check_memory(self, problem)
 
 
-def _as_centre(p: np.ndarray) -> np.ndarray:
+def as_centre(p: np.ndarray) -> np.ndarray:
+    """Return the logarithms of votes, none of which is zero."""
     votes = np.maximum(p, _FEWEST)
     return np.log(votes / votes.sum(axis=1, keepdims=True))
 

@@ -24,7 +24,7 @@ from zerogap.solvers.line_search import Way, adapted_damping, search, straight_w
 from zerogap.solvers.polish import is_worth_polishing, polished
 from zerogap.solvers.protocol import Answer, Solver, State
 
-_BALANCE = 0.5  # the sub-problem's part of the gap at which its centre moves
+BALANCE = 0.5  # the sub-problem's part of the gap at which its centre moves
 _PART = 8  # one row in so many shows where to start
 _ROWS_PER_FEATURE = 10  # in that part, at least
 _FEW, _MANY = 5, 50  # steps with it at most, without and with kinks: at a large C it leads astray
@@ -45,7 +45,7 @@ def _dual(loss, y, z, centre, gamma):
 
 @rowwise(sums=2)
 def _respond_exactly(loss, y, share, z, dz, t, alpha, h, start, stop):
-    """`_respond` with gamma = 0: alpha_i = -phi'(z_i + t dz_i)"""
+    """`respond` with gamma = 0: alpha_i = -phi'(z_i + t dz_i)"""
     value, slope = 0.0, 0.0
     for i in range(start, stop):
         # all is read before anything is written: else rows share no instructions
@@ -74,7 +74,7 @@ def _respond_smoothly(loss, y, share, z, dz, t, alpha, h, centre, gamma, start, 
     return value, slope
 
 
-def _respond(
+def respond(
     problem: Problem,
     z: np.ndarray,
     dz: np.ndarray,
@@ -94,8 +94,8 @@ def _respond(
     return problem.over_rows(_respond_exactly, *data)
 
 
-def _two_like(problem: Problem, z: np.ndarray) -> Any:
-    """Return two arrays like z for `_respond` to fill, with room around them.
+def two_like(problem: Problem, z: np.ndarray) -> Any:
+    """Return two arrays like z for `respond` to fill, with room around them.
 
     A compiled loop adds up in another order where arrays lie so close that they might overlap, and
     the bits of a result would depend on where memory was free.
@@ -104,7 +104,7 @@ def _two_like(problem: Problem, z: np.ndarray) -> Any:
 
 
 @rowwise(sums=1)
-def _excess(loss, y, share, alpha, z, start, stop):
+def sum_excess(loss, y, share, alpha, z, start, stop):
     """The part of the gap that the rows add up to"""
     total = 0.0
     for i in range(start, stop):
@@ -122,6 +122,21 @@ def _mark_movable(loss, y, z, centre, gamma, reach, movable, start, stop):
         top = _dual(loss, y[i], z[i] - reach[i], centre[i], gamma)
         bottom = _dual(loss, y[i], z[i] + reach[i], centre[i], gamma)
         movable[i] = top - bottom > 1e-12 * abs(top)
+
+
+def first_gamma(problem: Any, b: float) -> tuple[float, float]:
+    """Return how much to smooth a loss at first, and at least: nothing if it is smooth.
+
+    It bends at all scores but far ones then: its own scale is value / slope^2.
+    """
+    loss = problem.loss
+    if not (math.isfinite(loss.lipschitz) and loss.quadratic):
+        return 0.0, 0.0
+    gamma = 2.0 * problem.constant_loss(b) / loss.lipschitz**2
+    if not gamma * loss.smoothness > _NEARLY_KINKED:
+        return 0.0, 0.0
+    least = 1e-5 * gamma
+    return gamma, min(least, 0.1 / loss.smoothness) if math.isfinite(loss.smoothness) else least
 
 
 @dataclass
@@ -203,14 +218,7 @@ class Newton(Solver):
         state = NewtonState(rng, draw=rng, w=zeros(d), centre=zeros(n))
         if problem.fit_intercept:
             state.b = problem.first_intercept()
-        if math.isfinite(problem.loss.lipschitz) and problem.loss.quadratic:
-            # bend the loss at all scores but far ones: its own scale is value / slope^2
-            value = problem.mean_loss(zeros(n) + state.b)
-            gamma = 2.0 * value / problem.loss.lipschitz**2
-            if gamma * problem.loss.smoothness > _NEARLY_KINKED:
-                state.gamma, state.least = gamma, 1e-5 * gamma
-                if math.isfinite(problem.loss.smoothness):
-                    state.least = min(state.least, 0.1 / problem.loss.smoothness)
+        state.gamma, state.least = first_gamma(problem, state.b)
         if warm is not None:
             w, b, alpha = warm
             alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
@@ -281,7 +289,7 @@ class Newton(Solver):
             moved = self._distance(state)
             if not len(state.at):
                 passes += self._divide(problem, state, math.inf)
-            elif state.gamma and state.steps and state.residual <= _BALANCE * state.excess:
+            elif state.gamma and state.steps and state.residual <= BALANCE * state.excess:
                 self._move_centre(problem, state)
                 passes += self._divide(problem, state, moved)
             elif moved > state.radius:
@@ -308,8 +316,8 @@ class Newton(Solver):
         """Find the rows that may change within the radius; add up the others; return the passes."""
         n = problem.shape[0]
         z = problem.scores(state.w) + state.b
-        (alpha, h), smoothed = _two_like(problem, z), (state.centre, state.gamma)
-        value, _ = _respond(problem, z, z, 0.0, alpha, h, *smoothed)
+        (alpha, h), smoothed = two_like(problem, z), (state.centre, state.gamma)
+        value, _ = respond(problem, z, z, 0.0, alpha, h, *smoothed)
         state.value = value + self._penalty(problem, state)
         state.at, state.alpha, state.part = np.append(state.w, state.b), alpha, None
         movable = problem.xp.ones(n, np.bool_)
@@ -324,9 +332,9 @@ class Newton(Solver):
         else:
             state.radius, state.near = radius, np.flatnonzero(movable)
             state.near_z = z[movable]
-            state.near_alpha, state.near_h = _two_like(problem, state.near_z)
+            state.near_alpha, state.near_h = two_like(problem, state.near_z)
             part = self._part(problem, state)
-            near_value, _ = _respond(
+            near_value, _ = respond(
                 *(part, state.near_z, state.near_z, 0.0, state.near_alpha, state.near_h),
                 *(state.centre[movable], state.gamma),
             )
@@ -353,13 +361,13 @@ class Newton(Solver):
         way, products = self._find_way(problem, part, state, gradient)
         p_b = float(way.p_b.sum())
         dz = part.scores(way.p) + p_b
-        alpha, h = _two_like(problem, dz)
+        alpha, h = two_like(problem, dz)
         # the far rows' part of the objective is a line: their dual variables do not change
         far_line = -problem.lam * float(state.far_u @ way.p) - state.far_mean * p_b
         ww, wp, pp = float(state.w @ state.w), float(state.w @ way.p), float(way.p @ way.p)
 
         def look(t: float) -> tuple[float, float]:
-            value, slope = _respond(part, state.near_z, dz, t, alpha, h, centre, state.gamma)
+            value, slope = respond(part, state.near_z, dz, t, alpha, h, centre, state.gamma)
             value += state.far_value + t * (far_line + way.kink) + problem.lam * way.l1_before
             value += 0.5 * problem.strength * (ww + 2.0 * t * wp + t * t * pp)
             slope += far_line + way.kink + problem.strength * (wp + t * pp)
@@ -391,7 +399,7 @@ class Newton(Solver):
         state.excess, state.polished = 0.0, _EMPTY
         if state.gamma:
             data = (part.loss, part.y, part.share, alpha, state.near_z)
-            state.excess = part.over_rows(_excess, *data)
+            state.excess = part.over_rows(sum_excess, *data)
         done = not state.gamma or -way.slope <= SOLVED * state.residual
         worth = done and part is problem and is_worth_polishing(problem, state, way.slope)
         if worth and not state.unpolishable:
@@ -429,7 +437,7 @@ class Newton(Solver):
             problem, state.w, state.near_alpha, solve, lambda dz: state.near_h * dz / share, wanted
         )
         data = (problem.loss, problem.y, problem.share, alpha, state.near_z)
-        excess = problem.over_rows(_excess, *data)
+        excess = problem.over_rows(sum_excess, *data)
         if excess + residual < state.excess + state.residual:  # not outside of the domain
             state.polished, state.residual, state.excess = alpha, residual, excess
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -39,6 +39,7 @@ class Solver(Parameters):
 
     dual = True  # whether the dual point of an answer is as good as any that belongs to it
     multiclass = False  # whether losses of score vectors are accepted
+    reads: ClassVar[tuple[str, ...]] = ("memory",)  # where rows may lie: there, or in a "store"
     output = "last"
     t0 = cast("int | None", None)
 

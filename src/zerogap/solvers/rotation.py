@@ -50,7 +50,7 @@ def simpler(problem: Problem, raw: bool) -> Coordinates:
     `raw` tells that columns are of very different sizes.
     """
     n, d = problem.shape
-    if isinstance(problem.penalty, L2) and not problem.on_device:
+    if isinstance(problem.penalty, L2) and not problem.on_device and not problem.streamed:
         dense = isinstance(problem.rows, DenseRows)
         if dense and n <= FEW_ROWS and d >= max(2 * n, MANY_FEATURES):
             return _condensed(problem)
@@ -62,7 +62,7 @@ def simpler(problem: Problem, raw: bool) -> Coordinates:
 def can_rotate(problem: Problem) -> bool:
     """Tell whether columns may be rotated, and fit into memory as dense ones."""
     n, d = problem.shape
-    small = d <= MOST_ROTATED and n * d <= MOST_VALUES
+    small = d <= MOST_ROTATED and n * d <= MOST_VALUES and not problem.streamed
     return small and isinstance(problem.penalty, L2) and not problem.on_device
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from zerogap.losses import Absolute
+
 _COOLER = 0.1  # from one mu to the next
 _LEAST = 1e-14  # of the first mu
 _AS_MUCH = 1e-14  # of the objective: gaps that differ by less are the same
@@ -21,12 +23,11 @@ _WORTH = 0.3  # part of what rounding the kink costs that a step may still gain 
 
 def first_mu(problem: Any) -> np.ndarray:
     """Return a mu for each weight that is about as large as the weight could be."""
-    of_features = np.sqrt(problem.rows.square_sums(problem.share))
+    of_features = problem.column_sizes
     unit = 1.0 / np.where(of_features > 0.0, of_features, 1.0)
     scale = 1.0
     if problem.loss.task == "regression":
-        centre = problem.constant()
-        scale = float(problem.share @ np.abs(problem.y - centre)) or 1.0
+        scale = problem.with_loss(Absolute()).constant_loss(problem.constant()) or 1.0
     return np.broadcast_to(scale * unit, problem.weight_shape).copy()
 
 

@@ -21,13 +21,14 @@ class Extract(Store):
     that what lies together depends only on what has come, and in which order.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, dtype: np.dtype) -> None:
         self.path, self.max_memory, self.n_features = store.path, store.max_memory, store.n_features
-        self.sparse, self.dtype = store.sparse, store.dtype
+        self.sparse, self.dtype = store.sparse, dtype
         self.blocks, self.nbytes, self.n_samples = (), 0, 0
         self.origins: list[list[int]] = []  # of each block: which blocks of the store it is from
-        self._layout = Layout(store.sparse, store.dtype, weighted=True)
-        self._largest = max(b.nbytes for b in store.blocks), max(b.rows for b in store.blocks)
+        self._layout = Layout(store.sparse, dtype, weighted=True)
+        size = max(self._layout.nbytes(b.rows, b.stored) for b in store.blocks)
+        self._largest = size, max(b.rows for b in store.blocks)
         self._waiting: list[tuple[int, Any]] = []
         self._target = nameless_file(store.path)
         self._file, self._checked = self._target.fileno(), set()

@@ -12,6 +12,7 @@ _VECTORS = 10  # numbers per feature and class: iterate, dual sum, those of reco
 _WORK = 64  # bytes per row and class of a block: targets, shares, norms, order, dual variables
 _WINDOW = 8  # blocks
 _FLAGS = 2  # bytes per row: whether it is visited in a pass, and whether it has moved
+SPARE = 0.1  # of the memory that is given, for matrices of second-order methods
 _ASIDE = 3  # blocks: the one that is being read, and two of rows that wait to be copied
 
 
@@ -20,8 +21,8 @@ def worth_loading(store: Store) -> bool:
     return store.max_memory is None and 4.0 * store.nbytes < free_memory()
 
 
-def window(store: Store) -> int:
-    """Return how many blocks to have in memory together.
+def window(store: Store, moved: bool = False) -> int:
+    """Return how many blocks to have in memory together, whose columns may have been moved.
 
     The rows of a block are always visited near one another, which costs epochs unless rows of
     other blocks, ever different ones, come in between.  Measured on 100 blocks: eight at a time
@@ -31,22 +32,25 @@ def window(store: Store) -> int:
     most = min(_WINDOW, len(store.blocks))
     if store.max_memory is None:
         return most
-    return min(most, max(1, int(0.25 * store.max_memory / _largest(store)) - 1))
+    return min(most, max(1, int(0.25 * store.max_memory / _largest(store, moved)) - 1))
 
 
-def _largest(store: Store) -> int:
-    return max(block.nbytes for block in store.blocks)
+def _largest(store: Store, moved: bool) -> float:
+    """Return the bytes of the largest block; moved values are in double precision."""
+    growth = 8.0 / store.dtype.itemsize if moved else 1.0
+    return growth * max(block.nbytes for block in store.blocks)
 
 
-def fits(store: Store, n_classes: int = 1) -> bool:
+def fits(store: Store, n_classes: int = 1, moved: bool = False) -> bool:
     """Tell whether the numbers of each row have room in memory; refuse what has none at all.
 
     The peak is what the process takes now, compiled kernels, the blocks of a window and those that
     are read and copied, with what is computed of their rows, some vectors of weights, and flags of
     each row; then come the numbers of each row.
     """
-    now, count = resident_memory(), window(store) + _ASIDE
-    blocks = count * (_largest(store) + _WORK * n_classes * max(b.rows for b in store.blocks))
+    now, count = resident_memory(), window(store, moved) + _ASIDE
+    work = _WORK * n_classes * max(b.rows for b in store.blocks)
+    blocks = count * (_largest(store, moved) + work)
     weights = 8.0 * _VECTORS * n_classes * store.n_features
     flags = float(_FLAGS * store.n_samples)
     least = now + _CODE + blocks + weights + flags

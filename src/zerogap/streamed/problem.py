@@ -7,45 +7,33 @@ import copy
 import functools
 import hashlib
 import math
-import operator
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from zerogap.certificate import Certificate
-from zerogap.checks import check_intercept, check_scale, is_positive
-from zerogap.gap import Sizes, conclude
+from zerogap.checks import check_scale, is_positive
 from zerogap.losses import Loss, as_loss
+from zerogap.memory import free_memory
 from zerogap.penalties import as_penalty
-from zerogap.problem import OnProcessor, Problem
-from zerogap.proving import Proof
-from zerogap.row_sums import penalty_and_slack
+from zerogap.problem import NOWHERE, OnProcessor, Problem
 from zerogap.rows import CSRRows, DenseRows
-from zerogap.store import Store
+from zerogap.store import Part, Store
 from zerogap.streamed.columns import Column
 from zerogap.streamed.extract import Extract
-from zerogap.streamed.plan import fits, window
+from zerogap.streamed.plan import SPARE, fits, window
+from zerogap.streamed.proving import StreamedProving
 from zerogap.streamed.reading import block_rows
+from zerogap.streamed.survey import Survey, find_shifts, stacked, survey
 
 
-@dataclass(frozen=True, eq=False)
-class _Survey:
-    """What one pass over a store has found: targets, weights, and norms summed over classes."""
-
-    y: Any
-    weight: Any  # None if all are one
-    sqnorms: np.ndarray  # sum of s_i |x_i|^2 for each class
-
-
-class StreamedProblem(OnProcessor):
-    """A `Problem` whose rows lie in a store, for `BlockSDCA`.
+class StreamedProblem(StreamedProving, OnProcessor):
+    """A `Problem` whose rows lie in a store, for `Auto`, `BlockSDCA` and `BlockNewton`.
 
     Rows are read block by block.  What there is for each row - targets, dual variables, scores -
     is kept in memory or, where `store.max_memory` does not allow that, in nameless files beside
-    the store, or in the folder for temporary files if that is closed to writing.  Making the
-    problem reads the store once.
+    the store, or in the folder for temporary files if that is closed to writing.  The first
+    question about all rows reads the store once.
 
     Parameters
     ----------
@@ -77,6 +65,8 @@ class StreamedProblem(OnProcessor):
     True
     """
 
+    streamed = True
+
     def __init__(
         self,
         store: Store,
@@ -101,7 +91,36 @@ class StreamedProblem(OnProcessor):
         check_scale(np.array([store.largest_sqnorm]), self.lam, self._total)
         self.window = window(store)
         self.in_memory = fits(store, self.n_classes)
-        self._survey = self._look()
+        self.origin, self.target = NOWHERE, 0.0  # what is subtracted from columns and targets
+        self._found: dict[str, Any] = {}  # by reading the store, for the other classes as well
+
+    def shifted(self) -> tuple[StreamedProblem, np.ndarray, float]:
+        """Return the problem on columns and targets near zero, and what it subtracts from them."""
+        if "shifts" not in self._found:
+            self._found["shifts"] = find_shifts(self.store)
+        origin, target = self._found["shifts"]
+        target = target if self.loss.task == "regression" else 0.0
+        if not origin.any() and not target:
+            return self, NOWHERE, 0.0
+        other = copy.copy(self)
+        other.origin, other.target = origin, target
+        if other.moves_columns:  # copies of blocks take more memory than the blocks
+            other.window = window(self.store, moved=True)
+            other.in_memory &= fits(self.store, self.n_classes, moved=True)
+        return other, origin, target
+
+    @property
+    def moves_columns(self) -> bool:
+        """Whether something is subtracted from the columns."""
+        return bool(self.origin.any())
+
+    @property
+    def _survey(self) -> Survey:
+        """What a pass over all rows has found."""
+        name = "moved" if self.moves_columns else "given"
+        if name not in self._found:
+            self._found[name] = survey(self)
+        return self._found[name]
 
     def against(self, positive: int) -> StreamedProblem:
         """Return the problem that separates another class from the rest, without a pass."""
@@ -152,8 +171,27 @@ class StreamedProblem(OnProcessor):
     @property
     def mean_sqnorm(self) -> float:
         """Weighted mean of |x_i|^2."""
-        factors = 1.0 if self._factors is None else self._factors
-        return float(np.sum(factors * self._survey.sqnorms)) / self._total
+        return float(self._survey.squares.sum())
+
+    @property
+    def column_sizes(self) -> np.ndarray:
+        """Roots of the mean squares of the columns."""
+        return np.sqrt(self._survey.squares)
+
+    @property
+    def strength(self) -> float:
+        """Strong convexity of the penalty: lam times the share of L2."""
+        return self.lam * (1.0 - self.l1_ratio)
+
+    @property
+    def largest_target(self) -> float:
+        """Largest size of a target."""
+        return self._survey.largest_target
+
+    def spare_memory(self) -> float:
+        """Return the bytes that are left for matrices."""
+        given = self.store.max_memory
+        return free_memory() if given is None else min(free_memory(), SPARE * given)
 
     def spans(self) -> Generator[slice]:
         """Yield the rows of each block."""
@@ -181,43 +219,62 @@ class StreamedProblem(OnProcessor):
         The last `kept` parts are valid while the next one is asked for.  They may be those of
         an `Extract` instead.
         """
-        make: Any = self._part if source is None else self._whole
-        with contextlib.closing((source or self.store).stream(order, kept)) as blocks:
-            for k, part in blocks:
-                yield k, make(block_rows(part), part.y, part.sample_weight)
+        if source is not None:
+            with contextlib.closing(source.stream(order, kept)) as copies:
+                for k, part in copies:
+                    share: Any = part.sample_weight
+                    yield k, self._whole(block_rows(part), part.y, share)
+            return
+        with contextlib.closing(self.read_blocks(order, kept)) as blocks:
+            for k, rows, block in blocks:
+                yield k, self.part(rows, block.y, block.sample_weight)
+
+    def read_blocks(
+        self, order: Iterable[int] | None = None, kept: int = 1
+    ) -> Generator[tuple[int, DenseRows | CSRRows, Part]]:
+        """Yield the number of each block, its rows from the origin, and the block as it is."""
+        kept = 1 if self.moves_columns else kept  # copies are always valid
+        with contextlib.closing(self.store.stream(order, kept)) as blocks:
+            for k, block in blocks:
+                rows = block_rows(block)
+                yield k, rows.minus(self.origin) if self.moves_columns else rows, block
+
+    def sample(self, rows: int) -> Problem:
+        """Return so many rows, or what half of the window holds, as a problem of their own.
+
+        Rows lie in a store in random order: those of its first blocks are a sample.
+        """
+        parts: list[Any] = []
+        for k in range(max(1, self.window // 2)):
+            with contextlib.closing(self.stream([k])) as blocks:
+                parts += [part.take(np.arange(part.shape[0])) for _, part in blocks]
+            if sum(part.shape[0] for part in parts) >= rows:
+                break
+        y, share = (np.concatenate([getattr(p, name) for p in parts]) for name in ("y", "share"))
+        whole = self._whole(stacked([part.rows for part in parts]), y, share)
+        return whole._with(share=share / share.sum())
+
+    def new_extract(self) -> Extract:
+        """Return an empty file for copies of rows."""
+        return Extract(self.store, np.dtype(np.float64) if self.moves_columns else self.store.dtype)
 
     def extract(self, blocks: Iterable[int], chosen: np.ndarray) -> Extract:
         """Copy the chosen rows of some blocks, one block after the other."""
-        extract = Extract(self.store)
+        extract = self.new_extract()
         with contextlib.closing(self.stream(blocks)) as parts:
             for k, part in parts:
                 extract.add(k, part.take(np.flatnonzero(chosen[self.span(k)])))
         return extract
 
-    def _look(self) -> _Survey:
-        """Read all rows once, and keep what there is one number of for each."""
-        store = self.store
-        y = self.column((store.n_samples,))
-        weight: Any = self.column((store.n_samples,)) if store.weighted else None
-        sums = np.zeros(1 if store.classes is None else len(store.classes))
-        with contextlib.closing(store.stream()) as blocks:
-            for k, part in blocks:
-                y[self.span(k)] = part.y
-                terms = block_rows(part).sqnorms
-                if part.sample_weight is not None:
-                    weight[self.span(k)] = part.sample_weight
-                    terms = terms * part.sample_weight
-                codes = part.y.astype(np.int64) if len(sums) > 1 else np.zeros(len(terms), np.int64)
-                sums += np.bincount(codes, terms, minlength=len(sums))
-        return _Survey(y, weight, sums)
-
-    def _part(self, rows: DenseRows | CSRRows, y: np.ndarray, weight: np.ndarray | None) -> Problem:
+    def part(self, rows: DenseRows | CSRRows, y: np.ndarray, weight: np.ndarray | None) -> Problem:
         """Return rows of the problem whose targets are class codes or numbers."""
         share = np.full(len(y), 1.0 / self._total) if weight is None else weight / self._total
         if self._factors is not None:
             share *= self._factors[y.astype(np.int64)]
         if self.loss.task == "classification":
             y = np.where(y == self.positive, 1.0, -1.0)
+        elif self.target:
+            y = y - self.target
         return self._whole(rows, y, share)
 
     def _whole(self, rows: DenseRows | CSRRows, y: np.ndarray, share: np.ndarray) -> Problem:
@@ -231,7 +288,7 @@ class StreamedProblem(OnProcessor):
         n = rows.stop - rows.start
         empty = np.empty(0, self.store.dtype), np.empty(0, np.uint32), np.zeros(n + 1, np.int32)
         weight = self._survey.weight
-        return self._part(
+        return self.part(
             CSRRows(*empty, self.shape[1]),
             self._survey.y[rows],
             None if weight is None else weight[rows],
@@ -254,98 +311,52 @@ class StreamedProblem(OnProcessor):
 
     def to_weights(self, u: np.ndarray) -> np.ndarray:
         """Return the primal vector of a dual sum u."""
-        return self._nothing.to_weights(u)
+        return self.nothing.to_weights(u)
 
     def by_feature(self, w: np.ndarray) -> np.ndarray:
         """Return weights as kernels read them."""
-        return self._nothing.by_feature(w)
+        return self.nothing.by_feature(w)
 
     def by_class(self, u: np.ndarray) -> np.ndarray:
         """Return the weights that `by_feature` has listed."""
-        return self._nothing.by_class(u)
+        return self.nothing.by_class(u)
 
     @property
-    def _nothing(self) -> Problem:
+    def nothing(self) -> Problem:
+        """The problem without its rows."""
         return self.frame(slice(0, 0))
-
-    def dual(self, alpha: Any) -> float:
-        """Return D of alpha made feasible."""
-        proof = self.examine(np.zeros(self.weight_shape), 0.0, alpha)
-        return proof.primal - proof.gap
-
-    def certificate(self, w: Any, b: Any = 0.0, alpha: Any = None) -> Certificate:
-        """Return the certificate of the model (w, b), as `Problem.certificate` does.
-
-        Without alpha it takes two passes: a_i = -phi'(x_i.w + b) comes from the first.
-        """
-        w = np.ascontiguousarray(w, np.float64).reshape(self.weight_shape)
-        b = check_intercept(b, self.fit_intercept)
-        if alpha is None:
-            alpha, _ = self._read(w, self.column())
-            for rows in self.spans():
-                alpha[rows] = self.frame(rows).dual_from_scores(alpha[rows] + b)
-        alpha = self.feasible(alpha)
-        return self._prove(w, b, alpha, *self._read(w, alpha)).certificate
-
-    def examine(
-        self,
-        w: np.ndarray,
-        b: Any,
-        alpha: Any,
-        accuracy: float = 0.0,
-        trust: bool = True,
-        tolerated: float = 0.0,
-    ) -> Proof:
-        """Certify (w, b) with the best b for this w."""
-        alpha = self.feasible(alpha)
-        z, u = self._read(w, alpha)
-        if not self.fit_intercept:
-            b = 0.0 * b
-        elif self.loss.task != "multiclass":
-            b = self.best_intercept(z, b, accuracy)
-        return self._prove(w, b, alpha, z, u)
-
-    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    def _prove(self, w: np.ndarray, b: Any, alpha: Any, z: Any, u: np.ndarray) -> Proof:
-        """Return what (w, b) with its scores and a feasible alpha with its dual sum prove."""
-        if not np.isfinite(w.sum() + u.sum() + np.sum(b)):  # nothing is proved
-            return Proof(b, alpha, math.nan, math.inf, math.inf)
-        spans = [(self.frame(rows), rows) for rows in self.spans()]
-        parts = [part.row_terms(z[rows], b, alpha[rows]) for part, rows in spans]
-        terms = functools.reduce(operator.add, parts)
-        sizes = Sizes(*self.shape, math.sqrt(self.mean_sqnorm))
-        penalty = penalty_and_slack(self.penalty, w.ravel(), u.ravel())
-
-        def conjugates() -> tuple[float, float]:
-            means = math.fsum(part._mean_conjugate(alpha[rows]) for part, rows in spans)
-            return means, self._nothing._penalty_conjugate(u)
-
-        found, _ = conclude(self, sizes, terms, w, b, penalty, u, conjugates)
-        return Proof.of(found, b, alpha)
-
-    def feasible(self, alpha: Any) -> Any:
-        """Return alpha clipped to the loss' domain and, with an intercept, made to sum to zero.
-
-        As `Problem.feasible` does, but the sums that decide by how much are those of all blocks.
-        """
-        clipped = self.column()
-        for rows in self.spans():
-            part = self.frame(rows)
-            clipped[rows] = part._with(fit_intercept=False).feasible(alpha[rows])
-        if self.fit_intercept:
-            spans = [(self.frame(rows), rows) for rows in self.spans()]
-            sums = np.sum([part.balance_sums(clipped[rows]) for part, rows in spans], axis=0)
-            for part, rows in spans:
-                clipped[rows] = part.balanced(clipped[rows], sums)
-        return clipped
 
     def first_intercept(self) -> Any:
         """Return the intercept to start from: the best one for w = 0."""
         if self.loss.task == "multiclass":
-            class_weights: Any = self.store.class_weights
-            shares = class_weights * (1.0 if self._factors is None else self._factors) / self._total
-            return np.log(np.maximum(shares, 1e-3 / self.shape[0]))
+            return self._of_classes.first_intercept()
         return self.best_intercept(self.column())
+
+    def constant(self) -> Any:
+        """Return the intercept of the best constant model: zero if there is none."""
+        if self.loss.task == "multiclass":
+            return self._of_classes.constant()
+        return self.first_intercept() if self.fit_intercept else 0.0
+
+    def constant_loss(self, b: Any) -> float:
+        """Return the mean loss of the model without weights whose intercept is b."""
+        return math.fsum(self.frame(rows).constant_loss(b) for rows in self.spans())
+
+    @property
+    def _of_classes(self) -> Problem:
+        """The problem with one row for each class, which has all of its weight, at zero."""
+        class_weights: Any = self.store.class_weights
+        shares = class_weights * (1.0 if self._factors is None else self._factors) / self._total
+        y, settings = np.arange(self.n_classes), (self.loss, self.lam, self.fit_intercept)
+        zeros = np.zeros((self.n_classes, 1))
+        return Problem.part(zeros, y, shares, *settings, n_classes=self.n_classes)
+
+    def with_loss(self, loss: Loss) -> StreamedProblem:
+        """Return the same problem with another loss for the same kind of targets."""
+        other = copy.copy(self)
+        other.loss = loss
+        other.__dict__.pop("fingerprint", None)
+        return other
 
     def best_intercept(self, z: Any, near: float = 0.0, accuracy: float = 0.0) -> float:
         """Return a minimiser of P(w, .) for the scores z, to within `accuracy` in P."""

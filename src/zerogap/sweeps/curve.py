@@ -26,6 +26,7 @@ from sklearn.base import clone
 from zerogap.centring import centred
 from zerogap.certified import score_bounds
 from zerogap.checks import as_seed
+from zerogap.gap import gamma
 from zerogap.losses import Loss, as_loss
 from zerogap.paths.reach import CoverLine, Reach, check_interval, cover
 from zerogap.paths.run import two_classes
@@ -227,7 +228,7 @@ def _validate(
     b = np.array([reach.result.b for reach in reaches])
     scores = rows.product(coef) + b
     regions = list(map(functools.partial(_region, problem), reaches, edges, edges[1:]))
-    low, high = score_bounds(scores, np.sqrt(rows.sqnorms), coef, b, regions)
+    low, high = score_bounds(rows, coef, regions)
     columns = zip(scores.T, low.T, high.T, strict=True)
     errors, least, most = np.array([_errors(problem.loss, y, *column) for column in columns]).T
     epochs = math.fsum(reach.result.certificate.epochs for reach in reaches)
@@ -241,6 +242,7 @@ def _region(problem: Problem, reach: Reach, start: float, stop: float) -> Region
     """
     gaps = [(lam, reach.certificate(lam).gap) for lam in (start, stop)]
     largest = max(max(1.0, 2.0 * reach.lam / lam) * gap for lam, gap in gaps)
+    largest *= 1.0 + gamma(4)
     proof = cast("Proof", reach.result.proof)._replace(gap=largest, slack=0.0)
     return Evidence.of(problem._with(lam=reach.lam), reach.result.w, proof).region
 

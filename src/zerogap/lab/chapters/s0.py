@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from zerogap.lab import Arm, Chapter, Claim, Data, Experiment, Lines, Points, Table
+from zerogap.lab import Arm, Chapter, Data, Experiment, Lines, Table, claim
 from zerogap.lab.chapters import s0_judges as judges
-from zerogap.lab.chapters.s0_cells import (
-    angle,
-    beta_error,
-    description,
-    duality,
-    largest_norm,
-    promised_steps,
-    steps_to_accuracy,
+from zerogap.lab.chapters import s0_outputs as outputs
+from zerogap.lab.chapters import s0_races as races
+from zerogap.lab.chapters.s0_accuracy import ORDERS, SIMULATED, STEPS, TABLE_2
+from zerogap.lab.chapters.s0_cells import description
+from zerogap.lab.chapters.s0_theory import (
+    DUALITY,
+    GENOMIC,
+    PROMISE,
+    RANDOM,
+    RATES,
+    TALL,
+    WIDE,
+    textbook_sdca,
 )
 
-_SAMPLE: dict[str, Any] = {
-    "options": {"n_samples": 1000, "noise": 1.0},
-    "first": ("standardise",),
-    "test": 0.33,
-}
-SIMULATED = Data("simulated", seed=None, **_SAMPLE)
-ONE_SAMPLE = Data("simulated", label="one sample", seed=10, **_SAMPLE)
-GENOMIC = (Data("gravier", first=("standardise",)), Data("vert", first=("standardise",)))
 SKIN = Data("skin", first=("standardise",))
 LAMBDAS = (50.0, 10.0, 1.0, 0.1, 0.01, 0.001)
 FEW_LAMBDAS = (50.0, 1.0, 0.01)
-STEPS = {"simulated": 33_500, "genomic": 9_200, "skin": 735_171}
 AXES = ("updates", "examples", "epoch", "cpu_seconds")
+RACES = ("S0-fig1", "S0-fig2", "S0-fig3")
 LABELS = {"suboptimality": "own objective minus its optimum"}
 NO_VERT = (
     "The report's 184 x 4654 matrix is not published: gravier (168 x 2905, the same question, DNA "
@@ -42,16 +39,12 @@ THETA = (
 )
 
 
-def _order(sampling: str) -> str:
-    return f"sdca:sampling={sampling}:layout=given:shrink=false"
-
-
 def _four(steps: int, batch: int, theta: float, reading: int | None = None) -> tuple[Arm, ...]:
     """Return the report's four solvers; those without batches make `reading` steps."""
     single = steps if reading is None else reading
     smooth: dict[str, Any] = {"loss": "smooth-hinge", "updates": steps}
     return (
-        Arm("SDCA", _order("random"), updates=single),
+        Arm("SDCA", textbook_sdca("random"), updates=single),
         Arm("PEGASOS", "pegasos", updates=single),
         Arm("ASDCA", f"asdca:batch_size={batch}:theta={theta}", **smooth),
         Arm("ASDCA, theta of the theory", f"asdca:batch_size={batch}", **smooth),
@@ -67,7 +60,7 @@ TABLE_1 = Experiment(
     lams=(1.0,),
     seeds=(10,),
     function=description,
-    tables=(Table("S0-tab1", "The data sets, standardised", judges.shapes),),
+    tables=(Table("S0-tab1", "The data sets, standardised", outputs.shapes),),
     original={"table 1": "simulated 1000 x 10, genomic 184 x 4654, skin 245057 x 3"},
     differs=(NO_VERT, "All features are standardised, as in the report's notebook."),
     quick={"rows": None, "seeds": (10,)},
@@ -97,7 +90,24 @@ def _race(id: str, place: str, batch: int, theta: float, covers: str, **more: An
                 x_scale="log",
                 side_by_side=True,
                 panels="data",
+                prepare=races.with_place,
                 labels=LABELS,
+            ),
+            Lines(
+                id=f"{id}-way",
+                title=f"{title}: what is left of the way",
+                caption="Where the verdicts are given: the share of the way from P(0) = 1 to the "
+                "solver's own limit that is still before it. ASDCA's limit is the hinge objective "
+                "at the optimum of the smooth hinge.",
+                y="way_left",
+                x=AXES,
+                x_scale="log",
+                side_by_side=True,
+                panels="data",
+                band="quartiles",
+                prepare=races.with_way,
+                overlay=races.WAYS,
+                labels={"way_left": "share of the way that is left"},
             ),
         ),
         errata=("E0-11", "E0-13", "E0-18", "E0-20"),
@@ -115,9 +125,7 @@ FIGURE_1 = _race(
     lams=(1e-3,),
     seeds=range(20),
     record=1.1,
-    claims=(
-        Claim("S0-50c", "ASDCA, then SDCA, is fastest on simulated data", judges.judge_simulated),
-    ),
+    claims=(claim("S0-50c", races.judge_simulated),),
     original={
         "data": "1000 x 10, X, beta and noise standard normal, 33 % test rows, one sample",
         "lambda": "1/1000 (n = 670)",
@@ -136,9 +144,7 @@ FIGURE_2 = _race(
     lams=(50.0,),
     seeds=range(20),
     record=1.1,
-    claims=(
-        Claim("S0-50b", "Mini-batch PEGASOS is fastest on genomic data", judges.judge_genomic),
-    ),
+    claims=(claim("S0-50b", races.judge_genomic),),
     original={
         "data": "184 x 4654, standardised",
         "lambda": "50",
@@ -157,12 +163,11 @@ FIGURE_3 = _race(
     seeds=range(10),
     record=1.2,
     claims=(
-        Claim(
-            "S0-50a",
-            "PEGASOS is the slowest everywhere",
-            judges.judge_slowest,
-            tables=("S0-fig1", "S0-fig2", "S0-fig3"),
-        ),
+        claim("S0-50a", races.judge_slowest, *RACES),
+        claim("S0-57a", races.judge_sdca_first, *RACES),
+        claim("S0-57b", races.judge_variants, *RACES),
+        claim("S0-58a", races.judge_dual_first, "S0-fig1", "S0-fig3"),
+        claim("S0-58b", races.judge_same_rate),
     ),
     original={
         "data": "245 057 x 3, standardised, skin +1",
@@ -172,7 +177,6 @@ FIGURE_3 = _race(
     differs=("Points at growing distances instead of every 50 000 iterations.", BUDGET, THETA),
     quick={"seeds": range(2), "rows": 20_000, "arms": _four(60_000, 2, 0.75, 120_000)},
 )
-ORDERS = tuple(Arm(name, _order(name)) for name in ("random", "permutation", "cyclic"))
 
 
 def _orders(id: str, place: str, covers: tuple[str, ...], **more: Any) -> Experiment:
@@ -193,8 +197,9 @@ def _orders(id: str, place: str, covers: tuple[str, ...], **more: Any) -> Experi
                 y=("suboptimality", "primal"),
                 x=("epoch", "updates", "examples", "cpu_seconds"),
                 panels="problem",
-                prepare=judges.with_problem,
+                prepare=races.with_problem,
                 band="quartiles",
+                distinct=True,
             ),
         ),
         **more,
@@ -210,13 +215,7 @@ FIGURE_4 = _orders(
     seeds=range(20),
     epochs=20,
     record=42,
-    claims=(
-        Claim(
-            "S0-52b",
-            "A new permutation is the slowest on genomic data",
-            judges.judge_order("permutation"),
-        ),
-    ),
+    claims=(claim("S0-52b", judges.judge_order("permutation", "random", "cyclic")),),
     original={"lambda": "50", "budget": "50 epochs"},
     differs=(NO_VERT, "Drawn for all lambdas of figures 8 to 11; 20 epochs show all there is."),
     quick={"rows": None, "seeds": range(3), "lams": FEW_LAMBDAS},
@@ -230,17 +229,9 @@ FIGURE_5 = _orders(
     epochs=3,
     record=12_253,
     claims=(
-        Claim(
-            "S0-52a",
-            "One kept order (cyclic) is the slowest on skin data",
-            judges.judge_order("cyclic"),
-        ),
-        Claim(
-            "S0-52c",
-            "Random draws are a good default: no slower than permutations",
-            judges.judge_default,
-            tables=("S0-fig4", "S0-fig5"),
-        ),
+        claim("S0-52a", judges.judge_order("cyclic", "random")),
+        claim("S0-59", judges.judge_permutation),
+        claim("S0-52c", judges.judge_default, "S0-fig4", "S0-fig5"),
     ),
     original={"lambda": "1/n", "budget": "3 epochs, a point every 50 000 iterations"},
     differs=("20 points per epoch.",),
@@ -268,12 +259,12 @@ FIGURE_6 = Experiment(
             y=("primal", "suboptimality"),
             x=AXES,
             panels="problem",
-            prepare=judges.with_problem,
+            prepare=races.with_problem,
         ),
     ),
     claims=(
-        Claim("S0-54a", "Projection does not change the limit", judges.judge_limit),
-        Claim("S0-54b", "Projection makes the curve smoother", judges.judge_smoother),
+        claim("S0-54a", judges.judge_limit),
+        claim("S0-54b", judges.judge_smoother),
     ),
     original={"lambda": "50", "budget": "9 200 iterations"},
     differs=(NO_VERT, "Drawn for all lambdas of figures 8 to 11.", REPEATS),
@@ -282,129 +273,21 @@ FIGURE_6 = Experiment(
 )
 
 
-def _options() -> tuple[Arm, ...]:
-    """Return the rows of table 2, each for the last and the averaged iterate."""
-    batch = {"updates": STEPS["simulated"]}
-    lines: tuple[tuple[str, str, dict[str, Any]], ...] = (
-        *((f"SDCA, {name}", _order(name), batch) for name in ("random", "permutation", "cyclic")),
-        ("PEGASOS", "pegasos", batch),
-        ("PEGASOS, projected", "pegasos:projection=true", batch),
-        ("ASDCA", "asdca:batch_size=8:theta=0.15", {**batch, "loss": "smooth-hinge"}),
-        ("mini-batch PEGASOS", "pegasos:batch_size=8", batch),
-        ("mini-batch PEGASOS, projected", "pegasos:batch_size=8:projection=true", batch),
-    )
-    outputs = {"last": "", "averaged": ":output=average:t0=25000"}
-    return tuple(
-        Arm(name, solver + rule, columns={"output": output}, **more)
-        for name, solver, more in lines
-        for output, rule in outputs.items()
-    )
-
-
-TABLE_2 = Experiment(
-    id="S0-tab2",
-    title="Table 2 and figure 7: accuracy and coordinates for every option",
-    question="Do sampling, projection or averaging change the model?",
-    data=(SIMULATED, ONE_SAMPLE),
-    lams=(1e-3,),
-    arms=_options(),
-    seeds=range(100),
-    record="end",
-    metrics=("test_error", "coordinates", angle, beta_error),
-    figures=(
-        Points(
-            id="S0-fig7",
-            title="Figure 7: estimated coordinates beside the true beta",
-            caption="Directions of length 1, over the solver's seeds on one sample. An SVM's w has "
-            "no scale in common with beta, so lengths are divided out. Without a word on the "
-            "order, SDCA draws at random.",
-            covers=("S0-47",),
-            value="value",
-            category="coordinate",
-            by="option",
-            panels="family",
-            prepare=judges.coordinates,
-            labels={"value": "coordinate of w / |w|"},
-        ),
-        Points(
-            id="S0-tab2-accuracy",
-            title="Table 2 as a figure: accuracy minus that of the true beta",
-            caption="Over new samples. The printed differences lie between the grey lines.",
-            value="over_beta",
-            by="output",
-            where={"data": "simulated"},
-            prepare=judges.with_accuracy,
-            mark={
-                "smallest printed difference": 100 * (284 - 290) / judges.TESTED,
-                "largest printed difference": 100 * (291 - 290) / judges.TESTED,
-            },
-            labels={"over_beta": "test accuracy minus that of beta, percentage points"},
-        ),
-    ),
-    tables=(
-        Table(
-            "S0-tab2",
-            "Table 2 with intervals over repeats",
-            judges.table_2,
-            covers=("S0-49",),
-            note="Printed entries are multiples of 1/330, cut off after three digits: they span 7 "
-            "test examples, 2.1 percentage points; one standard error of an entry is 1.8 points, "
-            "or 6 examples. Deviations are standard deviations of one run's accuracy.",
-        ),
-    ),
-    claims=(
-        Claim(
-            "S0-49a", "The differences within table 2 are effects, not chance", judges.judge_table
-        ),
-        Claim(
-            "S0-53a",
-            "Averaging does not change the accuracy significantly",
-            judges.judge_averaging("accuracy", "test accuracy in %"),
-        ),
-        Claim(
-            "S0-53b",
-            "Averaging does not change the coordinates significantly",
-            judges.judge_averaging("angle", "angle to beta in degrees"),
-        ),
-        Claim(
-            "S0-54c",
-            "Projection gives a better averaged accuracy",
-            judges.judge_projected("averaged"),
-        ),
-        Claim(
-            "S0-54d",
-            "Projection is preferable: a better last iterate",
-            judges.judge_projected("last"),
-        ),
-    ),
-    original={
-        "data": "one sample, 670 training and 330 test rows, standardised before the split",
-        "lambda": "1/1000",
-        "budget": "33 500 iterations, averages from iteration 25 000 on",
-        "reference": "SVC(kernel='linear'): 87.27 %",
-    },
-    differs=(
-        "100 repeats with new samples, and 100 with one sample and other solver seeds. The "
-        "report's own sample cannot be had: another random generator.",
-        "The split keeps the share of the classes.",
-    ),
-    errata=("E0-3", "E0-17", "E0-19"),
-    quick={"rows": None, "seeds": range(4)},
-)
-
-
 def _by_lambda(number: int, *solvers: str) -> Lines:
+    smooth = solvers[0] == "ASDCA"
+    hinge = " ASDCA minimises the smooth hinge; drawn is the ordinary hinge objective, as there."
+    first, second = ("hinge_primal", "primal") if smooth else ("primal", "hinge_primal")
     return Lines(
         id=f"S0-fig{number}",
         title=f"Figure {number}: influence of lambda on {solvers[0]}, genomic data",
-        caption="A line per lambda, from dark (small) to light (large).",
+        caption="A line per lambda, from dark (small) to light (large)." + hinge * smooth,
         covers=("S0-48",),
         where={"solver": solvers},
-        y=("primal", "suboptimality", "hinge_primal"),
+        y=(first, "suboptimality", second),
         x=AXES,
         by="lam",
         panels="run_of",
-        prepare=judges.with_problem,
+        prepare=races.with_problem,
         labels=LABELS,
     )
 
@@ -427,8 +310,8 @@ FIGURES_8_11 = Experiment(
         _by_lambda(11, "mini-batch PEGASOS"),
     ),
     claims=(
-        Claim("S0-55a", "A larger lambda ends at a larger objective", judges.judge_objective),
-        Claim("S0-55b", "A larger lambda converges faster", judges.judge_faster),
+        claim("S0-55a", judges.judge_objective),
+        claim("S0-55b", judges.judge_faster),
     ),
     original={
         "lambda": "50, 10, 1, 0.1, 0.01, 0.001",
@@ -445,191 +328,6 @@ FIGURES_8_11 = Experiment(
 )
 
 
-def _advice(shape: str, advised: str, **more: Any) -> Experiment:
-    title = f"The advice for {shape} data: {advised}"
-    asdca = "asdca:batch_size=8"
-    return Experiment(
-        id=f"S0-{shape}",
-        title=title,
-        question="Is the advised solver the fastest, when reading is counted?",
-        arms=(
-            Arm("SDCA", _order("random")),
-            Arm("PEGASOS", "pegasos"),
-            Arm("ASDCA", asdca, loss="smooth-hinge"),
-            Arm("ASDCA, gamma 0.1", asdca, loss="smooth-hinge:gamma=0.1"),
-            Arm("mini-batch PEGASOS", "pegasos:batch_size=8"),
-        ),
-        record=1.25,
-        metrics=("primal:hinge",),
-        reference=1e-5,
-        figures=(
-            Lines(
-                id=f"S0-{shape}",
-                title=title,
-                prepare=lambda table: judges.with_problem(judges.with_excess(table)),
-                y=("excess", "hinge_primal"),
-                x=("examples", "updates", "epoch", "cpu_seconds"),
-                x_scale="log",
-                panels="problem",
-                labels={"excess": "hinge objective minus its optimum"},
-            ),
-        ),
-        original={"evidence": "figures 1 to 3, one run each, on the axis of iterations"},
-        differs=(
-            "Two data sets, three lambdas; all solvers read the same number of examples.",
-            "ASDCA takes the theta of the theory, with gamma = 1 and 0.1: the better one counts.",
-        ),
-        errata=("E0-18",),
-        **more,
-    )
-
-
-WIDE = _advice(
-    "wide",
-    "mini-batch PEGASOS",
-    data=(GENOMIC[0], Data("gordon", first=("standardise",))),
-    lams=(50.0, 1.0, None),
-    seeds=range(10),
-    epochs=20,
-    claims=(
-        Claim(
-            "S0-51a",
-            "Where d is much larger than n, use mini-batch PEGASOS",
-            judges.judge_advice("mini-batch PEGASOS"),
-        ),
-    ),
-    quick={"seeds": range(2), "epochs": 3, "rows": None, "lams": (50.0,)},
-)
-TALL = _advice(
-    "tall",
-    "ASDCA",
-    data=(Data("skin", rows=50_000, first=("standardise",)), Data("ijcnn1")),
-    lams=(0.1, 1e-3, None),
-    seeds=range(6),
-    epochs=5,
-    claims=(
-        Claim("S0-51b", "Where n is much larger than d, use ASDCA", judges.judge_advice("ASDCA")),
-    ),
-    quick={"seeds": range(2), "epochs": 3, "rows": 2000, "lams": (1e-3,)},
-)
-SMALL = (Data("simulated", options={"n_samples": 1000}), Data("gravier", first=("standardise",)))
-DUALITY = Experiment(
-    id="S0-duality",
-    title="Duality at work",
-    question="Do the inequalities of duality hold at every record of real runs?",
-    data=SMALL,
-    lams=(0.1,),
-    arms=(Arm("SDCA", _order("random"), columns={"eps": 1e-3}),),
-    seeds=range(10),
-    epochs=30,
-    function=duality,
-    claims=(
-        Claim(
-            "S0-07",
-            "D(alpha) <= P(w*) <= P(w(alpha)), with equality at the optimum",
-            judges.judge_statement("weak duality", "strong duality"),
-        ),
-        Claim(
-            "S0-09",
-            "Stopping at a gap of eps leaves P(w) - P(w*) <= eps",
-            judges.judge_statement("stopping rule"),
-        ),
-        Claim(
-            "S0-16b",
-            "A dual accuracy of order lambda eps^2 is enough for a primal accuracy eps",
-            judges.judge_statement("dual accuracy"),
-        ),
-    ),
-    differs=("The constant is worked out: eps <= (R + sqrt(2 lambda)) sqrt(2 eps_D / lambda).",),
-    errata=("E0-1", "E0-2", "E0-6"),
-    quick={"rows": None, "seeds": range(3)},
-)
-RATES = Experiment(
-    id="S0-rates",
-    title="Steps to an accuracy eps",
-    question="Do the steps grow like 1 / (lambda eps)?",
-    data=(Data("simulated", options={"n_samples": 1000}, transforms=("unit-rows",)),),
-    lams=(0.01, 0.001),
-    arms=(Arm("SDCA", _order("random")), Arm("PEGASOS", "pegasos:output=average:t0=0")),
-    seeds=range(10),
-    epochs=200,
-    function=steps_to_accuracy,
-    figures=(
-        Lines(
-            id="S0-rates",
-            title="Steps until P(w) - P(w*) stays below eps",
-            x="eps",
-            y="steps",
-            x_scale="log",
-            panels="problem",
-            prepare=judges.with_problem,
-            overlay={"pegasos": "theorem, average of PEGASOS", "sdca": "theorem, SDCA"},
-            labels={"eps": "accuracy eps", "steps": "iterations (updates)"},
-        ),
-    ),
-    claims=(
-        Claim(
-            "S0-16a",
-            "PEGASOS needs order 1 / (lambda eps) steps, SDCA n + 1 / (lambda eps)",
-            judges.judge_rates,
-        ),
-    ),
-    differs=(
-        "Held against the theorems with their constants; rows of norm 1, and the average of the "
-        "iterates of PEGASOS, because the theorem is about that.",
-    ),
-    errata=("E0-6",),
-    quick={"rows": None, "seeds": range(3), "epochs": 100},
-)
-PROMISE = Experiment(
-    id="S0-bounds",
-    title="The number of steps that the theorem asks for",
-    question="Are T and T_0 enough, and how far from necessary?",
-    data=(SMALL[0], Data("gravier", first=("standardise",), transforms=("unit-rows",))),
-    lams=(0.01,),
-    arms=(Arm("SDCA", columns={"eps": 0.1}),),
-    seeds=range(10),
-    function=promised_steps,
-    tables=(Table("S0-bounds", "Steps promised and steps needed", judges.promises),),
-    claims=(
-        Claim(
-            "S0-17",
-            "After T steps the gap, after T_0 twice the dual distance, is at most eps",
-            judges.judge_promise,
-        ),
-    ),
-    differs=("The printed bound mixes two theorems: both correct forms are run.",),
-    errata=("E0-7",),
-    quick={"rows": None, "seeds": range(3)},
-)
-RANDOM = Experiment(
-    id="S0-random",
-    title="A random iterate of PEGASOS",
-    question="Is a random iterate as good as the theorem says, with probability 1/2?",
-    data=SMALL,
-    lams=(0.1,),
-    arms=(
-        Arm("PEGASOS", "pegasos:output=random:t0=0", updates=5000),
-        Arm("PEGASOS, projected", "pegasos:projection=true:output=random:t0=0", updates=5000),
-    ),
-    seeds=range(100),
-    record="end",
-    metrics=(largest_norm,),
-    reference=1e-6,
-    claims=(
-        Claim(
-            "S0-28",
-            "A random iterate is below 42 c ln(T / delta) / (lambda T) in half of the runs",
-            judges.judge_random,
-        ),
-    ),
-    differs=(
-        "delta = 0.1, so that the probability is 0.45; lambda = 0.1, because the theorem needs "
-        "lambda <= 1/4.",
-    ),
-    errata=("E0-16",),
-    quick={"rows": None, "seeds": range(10)},
-)
 CHAPTER = Chapter(
     id="S0",
     title="SDCA against PEGASOS",

@@ -238,12 +238,17 @@ def _components(data: Loaded, split: str, seed: int) -> tuple[np.ndarray, np.nda
 
 
 def time_epochs(cell: Cell, data: Loaded) -> Rows:
-    """Time the updates of the arm's solver: the library's, or a plain loop in Python."""
-    if cell.arm.columns["code"] == "compiled":
+    """Time the updates of the arm's solver: the library's, or a plain loop in Python.
+
+    "columns" stores the pictures as the columns of a matrix of doubles, as the report's code did.
+    """
+    code = cell.arm.columns["code"]
+    if code == "compiled":
         return run_solver(cell, data)
     problem, _ = make_problem(cell, data)
+    X = np.asfortranarray(data.X, dtype=np.float64) if code == "columns" else data.X
     method = {"sdca": _sdca_epochs, "pegasos": _pegasos_epochs}
-    epochs = method[cell.arm.solver.partition(":")[0]](problem, data.X, cell.seed)
+    epochs = method[cell.arm.solver.partition(":")[0]](problem, X, cell.seed)
     seconds = 0.0
     for _ in range(int(cell.epochs)):
         began = time.process_time()
@@ -315,6 +320,28 @@ def _examples(folder: str | None, count: int) -> dict[tuple[str, str], list[np.n
         if len(kept) < count:
             kept.append(image)
     return found
+
+
+def crop_check(cell: Cell, data: Loaded) -> Rows:
+    """Return how far the window moves when the report's mean-shift filter comes before the steps.
+
+    A row per test picture, evenly spread over the file: pixels between the two centres.
+    """
+    import cv2
+
+    path = files.find(datasets.info("bloodcells-images").files[1], data.folder)
+    assert path is not None
+    found = [
+        (name.split("/")[1].lower(), image)
+        for name, image in read_images(path)
+        if name.startswith("TEST/")
+    ]
+    rows = []
+    for kind, image in found[:: max(1, len(found) // cell.arm.columns["pictures"])]:
+        ours = stages(image).corner
+        theirs = stages(cv2.pyrMeanShiftFiltering(image, 30, 60)).corner
+        rows.append({"class": kind, "moved": float(np.hypot(*np.subtract(ours, theirs)))})
+    return rows
 
 
 def _steps(image: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:

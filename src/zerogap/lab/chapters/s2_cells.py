@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +19,9 @@ from zerogap.problem import Problem
 from zerogap.solvers import SDCA, solve
 
 TARGET = 1e-3  # the duality gap of the report's table 2
+CLOSED = "logistic:approximate=true"  # the step that the report used
+# the report's modified Newton method: tolerance of the derivative, inner steps, way back inside
+NEWTON_TOLERANCE, NEWTON_STEPS, NEWTON_SHRINK = 1e-6, 10, 0.1
 
 
 def test_accuracy(problem: Problem, data: Loaded, y_test: Any) -> Metric:
@@ -89,7 +94,7 @@ def from_anywhere(cell: Cell, data: Loaded) -> Rows:
     problem, _ = make_problem(_as_reported(cell), data)
     alpha = problem.y * np.random.default_rng(cell.seed).uniform(size=len(problem.y))
     start = problem.weights(alpha), 0.0, alpha
-    solver = SDCA(shrink=False)
+    solver = SDCA(sampling="random", shrink=False)
     budget: Any = {"tol": 0.0, "max_epochs": cell.epochs, "random_state": cell.seed}
     result = solve(problem, solver, warm_start=start, **budget)
     away = distance(problem, data, None)
@@ -167,6 +172,7 @@ def stopping_times(cell: Cell, data: Loaded) -> Rows:
     y = data.y if data.y_test is None else np.concatenate([data.y, data.y_test])
     n, lam, other = len(y), cell.data.columns["lam"], cell.data.columns["other_lam"]
     problem = Problem(X, np.where(y > 0, 1.0, -1.0), cell.loss, lam)
+    as_report = problem.with_loss(Logistic(approximate=True))
     mean_square = float(problem.sqnorms.mean())
     lipschitz = bounds.sdca(n, lam, TARGET, lipschitz=1.0)
     smooth, scaled = (
@@ -180,7 +186,7 @@ def stopping_times(cell: Cell, data: Loaded) -> Rows:
         result = solve(problem, solver, max_examples=bound.iterations, record=n, **common)
         return result.certificate.gap
 
-    def needed() -> int:
+    def needed(problem: Problem) -> int:
         found = solve(
             problem,
             SDCA(sampling="random", shrink=False),
@@ -201,6 +207,58 @@ def stopping_times(cell: Cell, data: Loaded) -> Rows:
             "smooth_scaled": scaled.iterations,
             "gap_lipschitz": gap_after(lipschitz, output="average", t0=lipschitz.t0),
             "gap_smooth": gap_after(smooth),
-            "needed": needed(),
+            "needed": needed(as_report),
+            "needed_exact": needed(problem),
         }
     ]
+
+
+def step_time(cell: Cell, data: Loaded) -> Rows:
+    """Time an epoch of SDCA by the arm's rule for the logistic step, in Python or compiled."""
+    problem, _ = make_problem(_as_reported(cell), data)
+    rule, code = cell.arm.columns["rule"], cell.arm.columns["code"]
+    n = len(problem.y)
+    if code == "compiled":
+        loss = Logistic(approximate=rule == "closed form")
+        solver = SDCA(sampling="random", shrink=False)
+        budget: Any = {"tol": 0.0, "max_epochs": cell.epochs, "random_state": cell.seed}
+        run = solve(problem.with_loss(loss), solver, record=n, **budget).history
+        return [
+            {"lam": problem.lam, "seconds_per_update": run["cpu_seconds"][-1] / run["updates"][-1]}
+        ]
+    step = {"closed form": closed_form_step, "Newton": newton_step}[rule]
+    rng = np.random.default_rng(cell.seed)
+    alpha, w = np.zeros(n), np.zeros(problem.shape[1])
+    scale = 1.0 / (problem.lam * n)
+    order = rng.integers(n, size=int(cell.epochs) * n)
+    began = time.process_time()
+    for i in order:
+        x, y = data.X[i], problem.y[i]
+        change = y * step(y * alpha[i], y * float(x @ w), problem.sqnorms[i] * scale)
+        alpha[i] += change
+        w += scale * change * x
+    seconds = time.process_time() - began
+    return [{"lam": problem.lam, "seconds_per_update": seconds / len(order)}]
+
+
+def closed_form_step(b: float, margin: float, q: float) -> float:
+    """Return the change of b = y alpha by the closed form of appendix A."""
+    return (1.0 / (1.0 + math.exp(margin)) - b) / max(1.0, 0.25 + q)
+
+
+def newton_step(b: float, margin: float, q: float) -> float:
+    """Return the change of b = y alpha by the modified Newton method of Yu, Huang and Lin.
+
+    It finds the root of log(z / (1 - z)) + margin + q (z - b), working on the side of 1/2 where the
+    root is, so that no difference of near numbers is taken.
+    """
+    side = margin + q * (0.5 - b) > 0  # the root is below 1/2
+    start, slope = (b, margin) if side else (1.0 - b, -margin)
+    z = min(max(start, 1e-8), 0.5)
+    for _ in range(NEWTON_STEPS):
+        derivative = math.log(z / (1.0 - z)) + slope + q * (z - start)
+        if abs(derivative) < NEWTON_TOLERANCE:
+            break
+        moved = z - derivative / (1.0 / (z * (1.0 - z)) + q)
+        z = moved if 0.0 < moved < 1.0 else NEWTON_SHRINK * z
+    return z - b if side else 1.0 - z - b

@@ -5,9 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from zerogap.lab import Arm, Chapter, Claim, Data, Experiment, Lines, Table
+from zerogap.lab import Arm, Chapter, Data, Experiment, Gallery, Lines, Table, claim
 from zerogap.lab.chapters import s3_judges as judges
-from zerogap.lab.chapters.s3_cells import COSTS, cost, digits, textbook, validation_error
+from zerogap.lab.chapters.s3_cells import (
+    digits,
+    pictures,
+    validation_error,
+)
 from zerogap.lab.chapters.s3_judges import (
     AVERAGED,
     BATCHES,
@@ -17,7 +21,9 @@ from zerogap.lab.chapters.s3_judges import (
     SINGLE,
     SMALL,
     TUNED,
+    WORD_FOR_WORD,
 )
+from zerogap.lab.chapters.s3_printed import COST, PRINTED
 
 MINI, MNIST = Data("mini-mnist"), Data("mnist")
 TINY = Data("mini-mnist", label="500 rows", rows=500)
@@ -47,9 +53,6 @@ LABELS = {
     "relative_gap": "duality gap / objective",
     "validation_error": "validation error",
     "lam": "mu",
-    "factor": "size, in units of the smallest",
-    "step_seconds": "seconds per step",
-    "numbers": "numbers stored",
 }
 
 
@@ -60,6 +63,10 @@ def _descent(passes: int, more: int) -> tuple[Arm, ...]:
     return (
         *(Arm(name, solver, epochs=passes, seeds=(0,)) for name, solver in gd.items()),
         *(Arm(name, f"{sgd}:batch_size=64", epochs=more) for name, sgd in SGDS.items()),
+        *(
+            Arm(f"{name}, batches of 256", f"{sgd}:batch_size=256", epochs=more)
+            for name, sgd in SGDS.items()
+        ),
     )
 
 
@@ -73,11 +80,12 @@ def _sweep(solvers: Mapping[str, str], batches: Sequence[int] = BATCHES) -> tupl
     )
 
 
-def _by_mu(mus: Sequence[float], patience: Mapping[float, int]) -> tuple[Arm, ...]:
-    """Return BCFW for 30 passes, or as many as it is worth, and the others for fewer."""
+def _by_mu() -> tuple[Arm, ...]:
+    """Return BCFW for 30 passes, and the others for fewer."""
     tuned = "sgd:batch_size=4:step=0.003:schedule=inverse:output=average"
     return (
-        *(Arm(SINGLE, BCFW[SINGLE], lam=mu, epochs=patience.get(mu, 30)) for mu in mus),
+        Arm(SINGLE, BCFW[SINGLE], epochs=30),
+        Arm(BLOCKS, BCFW[BLOCKS], epochs=30),
         Arm(AVERAGED, BCFW[AVERAGED], epochs=20),
         Arm(DEFAULT, f"{SSGD}:batch_size=256", epochs=5),
         Arm(SMALL, tuned, epochs=5),
@@ -93,6 +101,32 @@ _SPLIT = (
     "The rows are split with a fixed seed, sizes as in the practical's code; which rows its "
     "mini-mnist had is not known.",
     "All methods start at w = 0.",
+)
+PICTURES = Experiment(
+    id="S3-pictures",
+    title="Digits, and a conditional-gradient step",
+    question="What do the data look like, and what does a step of Frank-Wolfe do?",
+    data=(MINI,),
+    seeds=(0,),
+    function=pictures,
+    figures=(
+        Gallery(
+            id="S3-digits",
+            title="Two examples of each digit",
+            covers=("S3-35",),
+            where={"figure": "digits"},
+        ),
+        Gallery(
+            id="S3-step",
+            title="A conditional-gradient step on a triangle",
+            caption="Blue: level lines of the objective. Brown: level lines of its linear model at "
+            "x, dashed where it is below its value at x. The best vertex s of the linear model is "
+            "a corner; the step goes from x towards s, as far as is best.",
+            covers=("S3-35", "S3-11"),
+            where={"figure": "step"},
+        ),
+    ),
+    differs=("The step is drawn in two dimensions; the practical shows a bowl in three.",),
 )
 DESCENT = Experiment(
     id="S3-descent",
@@ -110,8 +144,8 @@ DESCENT = Experiment(
         Lines(
             id="S3-descent",
             title="Objective by iteration, and by examples read",
-            caption="An iteration of GD reads all rows, one of SGD 64: left the axis of the "
-            "practical, right the fair one.",
+            caption="An iteration of GD reads all rows, one of SGD 64 or 256: left the axis of "
+            "the practical, right the fair one.",
             covers=("S3-07", "S3-08", "S3-09", "S3-20", "S3-21", "S3-22", "S3-23"),
             x=("updates", "examples", "epoch", "seconds", "cpu_seconds"),
             y=("primal", "estimate", "validation_error", "test_error"),
@@ -119,24 +153,15 @@ DESCENT = Experiment(
             x_scale="log",
             panels="data",
             prepare=judges.begun,
+            distinct=True,
             labels=LABELS,
         ),
     ),
     claims=(
-        Claim("S3-31a", "Gradient descent is slow on the full set", judges.judge_full_set),
-        Claim(
-            "S3-31b",
-            "SGD is much faster: the practical's step for both",
-            judges.judge_speed(judges.as_given),
-        ),
-        Claim(
-            "S3-31c", "SGD is much faster: each with its best step", judges.judge_speed(judges.best)
-        ),
-        Claim(
-            "S3-31d",
-            "SGD is faster even with the practical's step and GD with its best",
-            judges.judge_unequal,
-        ),
+        claim("S3-31a", judges.judge_full_set),
+        claim("S3-31b", judges.judge_speed(judges.as_given)),
+        claim("S3-31c", judges.judge_speed(judges.best)),
+        claim("S3-31d", judges.judge_unequal),
     ),
     original={**_ORIGINAL, "steps": "GD also with --init-lr 0.1; SGD also with --batch-size 64"},
     differs=(
@@ -173,10 +198,11 @@ BATCH = Experiment(
             x_scale="log",
             panels="panel",
             prepare=judges.by_budget,
+            distinct=True,
             labels=LABELS,
         ),
     ),
-    claims=(Claim("S3-31e", "It takes a good batch size", judges.judge_batch),),
+    claims=(claim("S3-31e", judges.judge_batch),),
     original={**_ORIGINAL, "batch": "64 and 256; students were to try others"},
     differs=(
         *_SPLIT,
@@ -192,6 +218,7 @@ DUEL = Experiment(
     losses=("multiclass-hinge",),
     lams=(MU,),
     arms=(
+        Arm(WORD_FOR_WORD, "bcfw:batch_size=256", columns={"printed": 256}),
         *(Arm(name, solver) for name, solver in BCFW.items()),
         Arm(DEFAULT, f"{SSGD}:batch_size=256"),
         Arm(TUNED, "sgd:output=average", epochs=1, columns={"tuned": True}),
@@ -213,31 +240,16 @@ DUEL = Experiment(
             x_scale="log",
             panels="data",
             prepare=judges.begun,
+            distinct=True,
             labels=LABELS,
         ),
     ),
     tables=(Table("S3-duel", "After one pass, and after five", judges.first_pass),),
     claims=(
-        Claim(
-            "S3-32a",
-            "After one epoch BCFW is below SSGD: both as the practical sets them, 256 rows a step",
-            judges.judge_duel(1, BLOCKS, DEFAULT),
-        ),
-        Claim(
-            "S3-32b",
-            "The same, single rows, against a tuned SSGD: the last iterate of BCFW",
-            judges.judge_duel(1, SINGLE, TUNED),
-        ),
-        Claim(
-            "S3-32c",
-            "The same, single rows, against a tuned SSGD: the weighted average of BCFW",
-            judges.judge_duel(1, AVERAGED, TUNED),
-        ),
-        Claim(
-            "S3-32d",
-            "BCFW converges in fewer iterations than SSGD: after five passes, 256 rows a step",
-            judges.judge_duel(5, BLOCKS, DEFAULT),
-        ),
+        claim("S3-32a", judges.judge_duel(WORD_FOR_WORD, DEFAULT, BLOCKS, SINGLE)),
+        claim("S3-32b", judges.judge_duel(SINGLE, TUNED)),
+        claim("S3-32c", judges.judge_duel(AVERAGED, TUNED)),
+        claim("S3-32d", judges.judge_fewer),
     ),
     original=_ORIGINAL,
     differs=(
@@ -272,10 +284,11 @@ RATE = Experiment(
             x_scale="log",
             panels="panel",
             prepare=judges.by_budget,
+            distinct=True,
             labels=LABELS,
         ),
     ),
-    claims=(Claim("S3-32e", "BCFW needs no learning rate", judges.judge_no_rate),),
+    claims=(claim("S3-32e", judges.judge_no_rate),),
     original=_ORIGINAL,
     differs=_SPLIT,
     quick={"arms": _sweep(RIVALS, BATCHES[1::4]), "seeds": range(2), "rows": None},
@@ -287,7 +300,7 @@ MU_SWEEP = Experiment(
     data=(MINI,),
     losses=("multiclass-hinge",),
     lams=MUS,
-    arms=_by_mu(MUS, {MU: 180}),
+    arms=_by_mu(),
     seeds=range(3),
     metrics=METRICS,
     function=digits,
@@ -313,13 +326,14 @@ MU_SWEEP = Experiment(
             y=("excess", "relative_gap", "primal", "validation_error", "test_error"),
             x_scale="log",
             prepare=lambda table: judges.after(5)(judges.with_shares(table)),
+            distinct=True,
             labels=LABELS,
         ),
     ),
     tables=(Table("S3-mu", "BCFW by mu", judges.passes_to_half),),
     claims=(
-        Claim("S3-33a", "A smaller mu makes BCFW slower", judges.judge_mu),
-        Claim("S3-33b", "The dual is easy for large mu and hard for small", judges.judge_dual),
+        claim("S3-33a", judges.judge_mu),
+        claim("S3-33b", judges.judge_dual),
     ),
     original={**_ORIGINAL, "mu": "powers of 10, which ones is left to the student"},
     differs=(
@@ -327,105 +341,7 @@ MU_SWEEP = Experiment(
         "The optimum is known from a long run of SDCA, to 5 %.",
         "SSGD in batches of 4 has the setting that is best for one pass at mu = 0.001.",
     ),
-    quick={"lams": MUS[:2], "arms": _by_mu(MUS[:2], {}), "seeds": range(2), "rows": 1500},
-)
-PRINTED = Experiment(
-    id="S3-printed",
-    title="Algorithms 3 to 5 as printed",
-    question="Do the printed algorithms work, word for word?",
-    data=(Data(label="300 made-up rows"), Data("mini-mnist", label="1000 digits")),
-    losses=("multiclass-hinge",),
-    lams=(1e-1, 1e-2),
-    arms=tuple(
-        Arm(
-            f"b = {b}, {'clipped' if clipped else 'as printed'}",
-            "bcfw",
-            columns={"b": b, "clipped": clipped},
-        )
-        for clipped, b in itertools.product((True, False), ("1", "16", "N"))
-    ),
-    seeds=range(3),
-    epochs=12,
-    function=textbook,
-    figures=(
-        Lines(
-            id="S3-printed",
-            title="P - D by passes, with the step clipped to [0, 1] and as printed",
-            caption="A duality gap cannot be negative: where it is, the iterate is not feasible.",
-            covers=("S3-10", "S3-11", "S3-14", "S3-15", "S3-17"),
-            x=("epoch", "updates"),
-            y=("gap", "primal", "dual"),
-            scale="linear",
-            panels="panel",
-            prepare=judges.by_problem,
-            labels=LABELS,
-        ),
-    ),
-    claims=(
-        Claim(
-            "S3-12",
-            "The conditional gradient of the dual is a sub-gradient of the primal",
-            judges.judge_subgradient,
-        ),
-        Claim(
-            "S3-10", "The gap costs nothing: mu <w, w - w_s> - l + l_s = P - D", judges.judge_gap
-        ),
-        Claim("S3-15", "The step gamma* needs no clipping", judges.judge_unclipped),
-    ),
-    original={"algorithms": "gamma* without clipping, no stopping rule"},
-    differs=("Mistyped signs and indices are corrected; the missing clip is tried both ways.",),
-    errata=("E3-1", "E3-2", "E3-3", "E3-4", "E3-5", "E3-6", "E3-8", "E3-12"),
-    quick={"lams": (1e-1,), "epochs": 5, "seeds": range(2), "rows": None},
-)
-COST = Experiment(
-    id="S3-cost",
-    title="Time of a step and memory",
-    question="How do time and memory grow with rows N, features d, classes C and block size b?",
-    arms=tuple(
-        Arm(name, "sgd" if name == "SGD" else "bcfw", columns={"repeats": 7}) for name in COSTS
-    ),
-    seeds=range(5),
-    timed=True,
-    function=cost,
-    figures=(
-        Lines(
-            id="S3-cost",
-            title="Seconds per step as one size grows",
-            covers=("S3-13", "S3-16", "S3-18"),
-            x="factor",
-            y=("step_seconds", "numbers"),
-            x_scale="log",
-            panels="grows",
-            labels=LABELS,
-        ),
-    ),
-    tables=(Table("S3-cost", "Exponents, measured and stated", judges.exponents),),
-    claims=(
-        Claim(
-            "S3-13",
-            "Frank-Wolfe with a dense A takes O(N d C^2) time and memory, SGD O(d C) a row",
-            judges.judge_cost("Frank-Wolfe, A dense", "SGD"),
-        ),
-        Claim(
-            "S3-16",
-            "Algorithm 4 takes O(N C d) memory and O(C d) time",
-            judges.judge_cost("algorithm 4"),
-        ),
-        Claim(
-            "S3-18",
-            "Algorithm 5 takes O(M C d) memory, M = N / b, and O(b C d) time, SGD the same time",
-            judges.judge_cost("algorithm 5", "SGD"),
-        ),
-    ),
-    original={"costs": "on paper (questions 8, 12 and 13)"},
-    differs=(
-        "Time is measured at two sizes, because arrays that outgrow the processor's cache while "
-        "they grow make time grow faster than the number of operations.",
-        "A has only 2 d non-zeros in a column: stored sparse, Frank-Wolfe takes O(N d C).",
-        "The library keeps dual variables instead of the blocks' weights: O(N C + C d) memory.",
-    ),
-    errata=("E3-7",),
-    quick={"seeds": range(2)},
+    quick={"lams": MUS[:2], "arms": _by_mu(), "seeds": range(2), "rows": 1500},
 )
 CHAPTER = Chapter(
     id="S3",
@@ -435,7 +351,7 @@ CHAPTER = Chapter(
     "large set, and that block-coordinate Frank-Wolfe (BCFW) does without a learning rate. Here "
     "each of its runs is repeated with several seeds, drawn by iterations and by passes over the "
     "data, and BCFW meets a tuned opponent as well.",
-    experiments=(DESCENT, BATCH, DUEL, RATE, MU_SWEEP, PRINTED, COST),
+    experiments=(PICTURES, DESCENT, BATCH, DUEL, RATE, MU_SWEEP, PRINTED, COST),
     notes={
         "S3-03": "MNIST is split into 50 000 rows for training, 10 000 for validation and 10 000 "
         "for test; `zerogap practical` uses the same rows.",

@@ -13,6 +13,7 @@ from zerogap.lab.data import Loaded
 from zerogap.lab.experiment import Cell
 from zerogap.problem import Problem
 
+GRADIENT = "Gradient bound"
 _ROUNDING = 1e-9  # of a difference, relative to what is subtracted
 
 
@@ -23,7 +24,7 @@ def constant(problem: Problem, data: Loaded, y_test: Any) -> Any:
 
 
 def proofs(cell: Cell, data: Loaded) -> list[dict[str, Any]]:
-    """Check lemmas 1 to 5 at every step of a run; a row per lemma with its worst slack.
+    """Check lemmas 1 to 5 and the gradient bound at every step; a row each with its worst slack.
 
     The slack is right side minus left side, as a share of the larger of the two: negative means
     that the inequality was violated.
@@ -32,13 +33,16 @@ def proofs(cell: Cell, data: Loaded) -> list[dict[str, Any]]:
     k, T = cell.arm.columns["k"], cell.arm.columns["T"]
     best = optimum(problem)
     run = _Run(problem, data.X, k, cell.seed)
-    slack: dict[str, list[float]] = {f"Lemma {j}": [] for j in range(1, 6)}
+    names = [*(f"Lemma {j}" for j in range(1, 6)), GRADIENT]
+    slack: dict[str, list[float]] = {name: [] for name in names}
     others = np.random.default_rng(cell.seed + 1)
     total = 0.0
     for t in range(1, T + 1):
         before, batch = run.w, run.draw()
         u = _in_ball(others.standard_normal(len(run.w)) * others.exponential(), run.radius)
         value, gradient = run.value(before, batch), run.gradient(before, batch)
+        steepest = math.sqrt(run.lam) + run.largest
+        slack[GRADIENT].append(_slack(float(np.linalg.norm(gradient)), steepest))
         bregman = 0.5 * run.lam * float(np.sum((u - before) ** 2))
         linear = float(gradient @ (u - before))
         slack["Lemma 1"].append(_slack(bregman, run.value(u, batch) - value - linear))
@@ -49,8 +53,7 @@ def proofs(cell: Cell, data: Loaded) -> list[dict[str, Any]]:
         size = float(gradient @ gradient) / (2 * run.lam * t)
         slack["Lemma 3"].append(_slack(-linear, far - near + size, far))
         total += value - run.value(best.w, batch)
-        c = (math.sqrt(run.lam) + run.largest) ** 2
-        slack["Lemma 4"].append(_slack(total, c / (2 * run.lam) * (1 + math.log(t))))
+        slack["Lemma 4"].append(_slack(total, steepest**2 / (2 * run.lam) * (1 + math.log(t))))
     slack["Lemma 5"].append(_slack(float(np.linalg.norm(best.w)), run.radius))
     return [
         {"statement": name, "checks": len(found), "worst_slack": min(found)}

@@ -1,0 +1,235 @@
+"""Chapter S2: verdicts on what it says about outputs and about SGD."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zerogap.lab import (
+    NO,
+    OPEN,
+    YES,
+    Count,
+    Interval,
+    Verdict,
+    above,
+    below,
+    conclude,
+    final,
+    listed,
+    mean,
+    paired_difference,
+    split,
+)
+from zerogap.lab.chapters.s0_races import MUCH
+from zerogap.lab.chapters.s2_cells import CLOSED
+from zerogap.lab.chapters.s2_judges import POINT, so
+from zerogap.lab.chapters.s2_tables import SGD_ARMS
+from zerogap.lab.statistics import number
+
+# Output
+
+
+def _longest(table: Any, loss: str) -> Any:
+    return table[(table["loss"] == loss) & (table["passes"] == table["passes"].max())]
+
+
+def judge_average(table: Any) -> Verdict:
+    """The average has a smaller gap than the last iterate, at the end of the report's runs."""
+    table = table.assign(log=np.log10(table["gap"].clip(lower=1e-16)))
+
+    def compared(part: Any, by: tuple[str, ...]) -> list[Interval]:
+        return [
+            paired_difference(
+                some,
+                "log",
+                "SDCA, average",
+                "SDCA, last",
+                what=f"log10 gap, average - last, {place}",
+            )
+            for place, some in split(part, by)
+        ]
+
+    own = compared(_longest(table, CLOSED), ("data",))
+    every = compared(table, ("data", "loss", "passes"))
+    names = [name for name, _ in split(_longest(table, CLOSED), ("data",))]
+    sentence = "The gap of the average is " + listed(
+        f"{number(10**effect.estimate, 2)} times that of the last iterate on {name}"
+        for name, effect in zip(names, own, strict=True)
+    )
+    points = [
+        paired_difference(
+            some, "test_accuracy", "SDCA, average", "SDCA, last", what=f"accuracy, {name}"
+        )
+        for name, some in split(_longest(table, CLOSED), ("data",))
+    ]
+    robustness = (
+        f"Over three losses and all lengths of the run it is smaller in {so(every)} and larger in "
+        f"{sum(below(e) == NO for e in every)} of {len(every)} comparisons; the accuracies differ "
+        f"by {listed(f'{100 * e.estimate:+.2f}' for e in points)} points."
+    )
+    return conclude(map(below, own), f"{sentence}.", own, "the data set", robustness, every)
+
+
+def judge_random_stop(table: Any) -> Verdict:
+    """A random iterate is at most a point less accurate than the last one."""
+    own = [
+        paired_difference(
+            part,
+            "test_accuracy",
+            "SDCA, random",
+            "SDCA, last",
+            what=f"accuracy, random - last, {name}",
+        )
+        for name, part in split(_longest(table, CLOSED), ("data",))
+    ]
+    names = [name for name, _ in split(_longest(table, CLOSED), ("data",))]
+    sentence = "The accuracy of a random iterate differs from that of the last one by " + listed(
+        f"{100 * effect.estimate:+.2f} points on {name}"
+        for name, effect in zip(names, own, strict=True)
+    )
+    answers = (above(effect, -POINT) for effect in own)
+    return conclude(answers, f"{sentence}.", own, "the data set")
+
+
+# What the report says about SGD
+
+
+def _of(table: Any, k: int) -> Any:
+    return table[table["solver"] == SGD_ARMS[k].name]
+
+
+MISLED = 0.05  # of the runs: a clear criterion misleads in fewer
+
+
+def judge_no_stopping(table: Any) -> Verdict:
+    """To stop when the objective hardly changes is misleading: the run is not near the optimum."""
+    own, runs = _of(table, 0), ["data", "seed"]
+    misled = [
+        Count(
+            f"stopped more than 5 % above the optimum, lambda = {lam:g}",
+            sum(_stopped_early(run) for _, run in part.groupby(runs)),
+            part.groupby(runs).ngroups,
+        )
+        for lam, part in own.groupby("lam", sort=False)
+    ]
+    proved = [
+        Count(
+            f"its own gap proves 5 %, lambda = {lam:g}",
+            int(
+                part.assign(ok=part["gap"] <= 0.05 * part["primal"]).groupby(runs)["ok"].any().sum()
+            ),
+            part.groupby(runs).ngroups,
+        )
+        for lam, part in own.groupby("lam", sort=False)
+    ]
+    lams = [f"{lam:g}" for lam in own["lam"].unique()]
+
+    def told(counts: list[Count]) -> str:
+        return listed(
+            f"{count.k} of {count.n} runs at lambda = {lam}"
+            for lam, count in zip(lams, counts, strict=True)
+        )
+
+    sentence = (
+        "SGD computes no bound of its distance from the optimum, and to stop when its objective "
+        "changes by less than 1 % from record to record stops more than 5 % above the optimum in "
+        f"{told(misled)}."
+    )
+    robustness = (
+        "A bound can be had from any w, with alpha_i = -phi'(z_i): along these runs it proves 5 % "
+        f"of the objective in {told(proved)}."
+    )
+    every = Count("misled, all lambdas", sum(c.k for c in misled), sum(c.n for c in misled))
+    low, high = every.interval
+    answer = YES if low > MISLED else NO if high < MISLED else OPEN
+    return conclude([answer], sentence, (every, *misled), "lambda", robustness, proved)
+
+
+def _stopped_early(run: Any) -> bool:
+    """Whether the run is more than 5 % above the optimum when its objective hardly changes."""
+    run = run[run["updates"] > 0].sort_values("updates")
+    change = run["primal"].diff().abs() / run["primal"]
+    calm = run[change < 0.01]
+    return bool(len(calm) and calm["suboptimality"].iloc[0] > 0.05 * calm["optimum"].iloc[0])
+
+
+def judge_aggressive(table: Any) -> Verdict:
+    """With the smallest lambda SGD's first epoch takes the objective above its start, and more."""
+    first = table[(table["epoch"] > 0) & (table["epoch"] <= 1)]
+    worst = first.groupby(["solver", "lam", "data", "seed"])["primal"].max().reset_index()
+    small, large = worst["lam"].min(), worst["lam"].max()
+
+    def rises(k: int, lam: float) -> list[Interval]:
+        runs = _of(worst, k)
+        return _rises(runs[runs["lam"] == lam])
+
+    own, tame = rises(0, small), rises(0, large)
+    sentence = (
+        f"In the first epoch the objective reaches {_powers(own)} times its start at lambda = "
+        f"{small:g}, and {_powers(tame)} times at lambda = {large:g}."
+    )
+    others = {SGD_ARMS[k].name: rises(k, small) for k in range(1, len(SGD_ARMS))}
+    robustness = f"At lambda = {small:g} it reaches " + listed(
+        f"{_powers(found)} times with {name}" for name, found in others.items()
+    )
+    answers = [above(effect) for effect in own]
+    answers += [
+        YES if a.low > b.high else NO if a.high < b.low else OPEN
+        for a, b in zip(own, tame, strict=True)
+    ]
+    further = [effect for found in others.values() for effect in found]
+    return conclude(answers, sentence, (*own, *tame), "the data set", f"{robustness}.", further)
+
+
+def _powers(effects: list[Interval]) -> str:
+    return listed(number(10**effect.estimate, 2) for effect in effects)
+
+
+def _rises(worst: Any) -> list[Interval]:
+    """Return log10 of the largest objective of the first epoch over P(0) = log 2, by data."""
+    return [
+        mean(
+            np.log10(part["primal"] / np.log(2)),
+            f"log10 of largest P in epoch 1 / P(0), {part['solver'].iloc[0]}, {name}",
+        )
+        for name, part in split(worst, ("lam", "data"))
+    ]
+
+
+def judge_slow(table: Any) -> Verdict:
+    """After a tenth of its epochs SGD's progress per epoch is less than half of what it was."""
+    end = table["epoch"].max()
+    turn = end / 10
+    log = table.assign(log=np.log10(table["suboptimality"].clip(lower=1e-14)))
+
+    def rates(name: str) -> list[Interval]:
+        found = []
+        for place, part in split(log[log["solver"] == name], ("data", "lam")):
+            changes = []
+            for _, run in part[part["epoch"] > 0].groupby("seed"):
+                run = run.sort_values("epoch")
+                at = np.interp([1.0, turn, end], run["epoch"], run["log"])
+                early, late = (at[0] - at[1]) / (turn - 1), (at[1] - at[2]) / (end - turn)
+                changes.append(late - early / MUCH)
+            what = f"decades per epoch, late minus half of early, {name}, {place}"
+            found.append(mean(changes, what))
+        return found
+
+    own = rates(SGD_ARMS[0].name)
+    ends = final(log)
+    behind = [
+        paired_difference(
+            part, "log", "SDCA", SGD_ARMS[0].name, what=f"log10 distance, SDCA - SGD, {place}"
+        )
+        for place, part in split(ends, ("data", "lam"))
+    ]
+    sentence = (
+        f"After epoch {turn:.0f} SGD's progress per epoch, in decades, is less than half of what "
+        f"it was before in {so(own)} of {len(own)} problems."
+    )
+    robustness = (
+        f"After {end:.0f} epochs SDCA is closer to the optimum in {so(behind)} of {len(behind)}."
+    )
+    return conclude(map(below, own), sentence, own, "the data and lambda", robustness, behind)

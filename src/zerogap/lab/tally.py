@@ -1,0 +1,82 @@
+"""How far the work is, and how long the rest will take."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from zerogap.lab.experiment import Cell
+
+
+class Group(NamedTuple):
+    """Runs that take about as long as each other: one experiment on one data set."""
+
+    experiment: str
+    data: str
+    timed: bool  # these run alone, whatever the number of processes
+
+
+class Tally:
+    """Runs done and to do, and the seconds they take.
+
+    Parameters
+    ----------
+    jobs : int
+        Processes.
+    cells : iterable of (str, Cell)
+        What is to do, with the experiment that each cell belongs to.
+    kept : int
+        Cells that are known from an earlier run.
+    """
+
+    def __init__(self, jobs: int, cells: Iterable[tuple[str, Cell]], kept: int = 0) -> None:
+        self.jobs, self.kept, self.done, self.experiment = jobs, kept, 0, ""
+        self.waiting = Counter(_group(experiment, cell) for experiment, cell in cells)
+        self.total = self.waiting.total()
+        self.seconds: dict[Group, list[float]] = defaultdict(list)
+
+    def count(self, experiment: str, cell: Cell, seconds: float) -> None:
+        """Count a cell as done."""
+        group = _group(experiment, cell)
+        self.experiment = experiment
+        self.done += 1
+        self.waiting[group] -= 1
+        self.seconds[group].append(seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds left: each waiting run costs what its like took, or what `costs.toml` expects.
+
+        The expectations are of another machine: they are scaled by what was measured here.
+        """
+        spent = expected = 0.0
+        for group, found in self.seconds.items():
+            spent += sum(found)
+            expected += len(found) * _expected(group)
+        scale = spent / expected if expected else 1.0
+        total = {False: 0.0, True: 0.0}
+        for group, count in self.waiting.items():
+            own = self.seconds.get(group)
+            each = sum(own) / len(own) if own else scale * _expected(group)
+            total[group.timed] += count * each
+        return total[False] / max(self.jobs, 1) + total[True]
+
+
+def _group(experiment: str, cell: Cell) -> Group:
+    return Group(experiment, cell.data.label or cell.data.name, cell.timed)
+
+
+def _expected(group: Group) -> float:
+    """Return the seconds of one run by `costs.toml`; a second for what it does not know."""
+    known = _costs().get(group.experiment, {})
+    return float(known.get(group.data, max(known.values(), default=1.0)))
+
+
+@cache
+def _costs() -> dict[str, dict[str, float]]:
+    text = files("zerogap.lab").joinpath("costs.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
