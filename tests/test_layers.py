@@ -9,7 +9,7 @@ import zerogap
 
 PACKAGE = Path(zerogap.__file__).parent
 LAYERS = [
-    ["_jit", "_params", "memory", "certificate", "atomic", "errors", "verify"],
+    ["_jit", "_params", "memory", "certificate", "atomic", "errors", "minimiser", "verify"],
     ["container", "elementary", "penalties"],
     ["losses", "rows", "gap", "precise", "row_sums"],
     ["multiclass_losses"],

@@ -80,6 +80,16 @@ def _multiply_add(context, a, b, c):
     return types.float64(types.float64, types.float64, types.float64), generate
 
 
+_met: set[tuple[Any, ...]] = set()
+
+
+def first_time(*what: Any) -> bool:
+    """Tell whether this process asks for the first time: then something is to be compiled."""
+    new = what not in _met
+    _met.add(what)
+    return new
+
+
 def rowwise(sums: int) -> Callable[[Callable[..., Any]], Any]:
     """Compile a loop over the rows from `start` to `stop`, its last two parameters.
 
@@ -234,8 +244,7 @@ class Struct:
         names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
         with _lock:  # threads may meet a class for the first time together
             fields = tuple((name, _field_type(getattr(self, name))) for name in names)
-            struct_type = StructType(type(self), fields)
-            return _types.setdefault(struct_type.name, struct_type)
+            return _struct_type(type(self), fields)  # type: ignore[arg-type]
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
@@ -256,6 +265,13 @@ _types: dict[str, StructType] = {}
 _lock = threading.RLock()
 
 
+@functools.cache
+def _struct_type(cls: type, fields: tuple[tuple[str, Any], ...]) -> StructType:
+    """Return the one type of the structs with these fields."""
+    struct_type = StructType(cls, fields)
+    return _types.setdefault(struct_type.name, struct_type)
+
+
 def _find_type(name: str, fields: tuple[tuple[str, Any], ...]) -> StructType:
     """Return the type of that name when Numba reads its cache.
 
@@ -272,7 +288,15 @@ def _find_type(name: str, fields: tuple[tuple[str, Any], ...]) -> StructType:
 
 def _field_type(value: Any) -> Any:
     """Fields are read-only in kernels: memory-mapped and ordinary arrays share one compilation."""
-    return typeof(value).copy(readonly=True) if isinstance(value, np.ndarray) else typeof(value)
+    if not isinstance(value, np.ndarray):
+        return value._numba_type_ if isinstance(value, Struct) else typeof(value)
+    kind = (value.dtype, value.ndim, value.flags.num)  # Numba takes longer to find it than to run
+    if kind not in _array_types:
+        _array_types[kind] = typeof(value).copy(readonly=True)
+    return _array_types[kind]
+
+
+_array_types: dict[tuple[Any, ...], Any] = {}
 
 
 @register_model(StructType)

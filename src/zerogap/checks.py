@@ -69,11 +69,12 @@ def check_targets(y: Any, n: int, loss: Loss) -> np.ndarray:
 
 def check_classes(y: np.ndarray, share: np.ndarray, loss: Loss) -> None:
     """Refuse rows without which a free intercept has no best value: it would be infinite."""
-    present = np.unique(y[share > 0])
-    if len(present) < 2:
+    there = y[share > 0]
+    if not there.min() < there.max():
         raise ValueError("an intercept needs two classes at least: the rows hold one only")
     if loss.task != "multiclass":
         return
+    present = np.unique(there)
     absent = np.setdiff1d(np.arange(y.max() + 1), present)
     if len(absent):
         raise ValueError(

@@ -22,9 +22,10 @@ from zerogap.checks import (
     check_weights,
     is_positive,
 )
-from zerogap.gap import Terms
+from zerogap.gap import FAR, Terms
 from zerogap.losses import Loss, as_loss
 from zerogap.memory import free_memory
+from zerogap.minimiser import minimiser
 from zerogap.penalties import L2, ElasticNet, as_penalty
 from zerogap.proving import Proof, Proving
 from zerogap.refining import refinement
@@ -37,12 +38,14 @@ from zerogap.row_sums import (
     sum_losses,
     sum_penalty_conjugates,
     sum_penalty_terms,
+    sum_signs,
     sum_slopes,
     sum_terms,
 )
 from zerogap.rows import CSRRows, DenseRows, as_rows, compact, find_shift
 
 NOWHERE = np.empty(0)
+_SIGNS = np.array([-1.0, 1.0])
 _ON_DEVICE = ("cupy", "cupyx", "zerogap.cuda")  # modules of arrays and rows on a GPU
 
 
@@ -232,6 +235,11 @@ class Problem(Proving, OnProcessor, Struct):
         return self.penalty.l1_ratio if isinstance(self.penalty, ElasticNet) else 0.0
 
     @property
+    def kind(self) -> tuple[Any, ...]:
+        """What kernels are compiled for: the types of rows, loss and penalty."""
+        return tuple(part._numba_type_ for part in (self.rows, self.loss, self.penalty))
+
+    @property
     def dual_shape(self) -> tuple[int, ...]:
         """Shape of the dual variables."""
         return (self.shape[0],)
@@ -341,6 +349,8 @@ class Problem(Proving, OnProcessor, Struct):
         if not self.fit_intercept:
             return -self.slopes(z)
         z = z + b
+        if math.isfinite(self.loss.smoothness):
+            return self.feasible(-self.slopes(z))
         hair = 1e-9 * (1.0 + np.abs(z))
         low, high = -self.slopes(z + hair), -self.slopes(z - hair)
         room = self.share @ (high - low)
@@ -358,8 +368,7 @@ class Problem(Proving, OnProcessor, Struct):
 
     def balance_sums(self, alpha: np.ndarray) -> np.ndarray:
         """Return the sums that `balanced` needs; those of parts of the rows add up."""
-        positive, negative = np.maximum(alpha, 0.0), np.maximum(-alpha, 0.0)
-        return np.array([float(self.share @ positive), float(self.share @ negative)])
+        return np.array(self.over_rows(sum_signs, self.share, alpha))
 
     def balanced(self, alpha: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """Return alpha, which may be that of a part of the rows, with a sum of zero over all rows.
@@ -377,43 +386,36 @@ class Problem(Proving, OnProcessor, Struct):
 
     def first_intercept(self) -> Any:
         """Return the intercept to start from: the best one for w = 0."""
-        return self.best_intercept(self.xp.zeros(self.shape[0]))
+        return self._best_constant
+
+    @functools.cached_property
+    def _best_constant(self) -> float:
+        if self.loss.task != "classification" or self.on_device:
+            return self.best_intercept(self.xp.zeros(self.shape[0]))
+        given = (self.loss, _SIGNS, self._class_shares, np.zeros(2))
+        return minimiser(lambda b: sum_slopes(*given, b, 0, 2))
+
+    @functools.cached_property
+    def _class_shares(self) -> np.ndarray:
+        """Shares of the rows of either class, which are alike to a constant model."""
+        return np.array([self.share @ (self.y == sign) for sign in _SIGNS])
+
+    def constant_proof(self) -> Proof:
+        """Return what is proved of the best constant model, without any dual variables."""
+        w, zeros = self.xp.zeros(self.weight_shape), self.xp.zeros(self.dual_shape)
+        b, terms, none = self.constant(), None, np.zeros(2)
+        if self.loss.task == "classification" and not self.on_device:
+            terms = Terms(*sum_terms(self.loss, _SIGNS, self._class_shares, none, none, b, 0, 2))
+        return self.prove(w, b, zeros, zeros, terms=terms)
 
     def constant(self) -> Any:
         """Return the intercept of the best constant model: zero if there is none."""
         return self.first_intercept() if self.fit_intercept else 0.0
 
     def best_intercept(self, z: np.ndarray, near: float = 0.0, accuracy: float = 0.0) -> float:
-        """Return a minimiser of P(w, .) for the scores z, to within `accuracy` in P.
-
-        The slope of P in b rises with b: bracket its root, then close in on it by alternating
-        the secant with the midpoint.
-        """
+        """Return a minimiser of P(w, .) for the scores z, to within `accuracy` in P."""
         data = (sum_slopes, self.loss, self.y, self.share, z)
-        slope = functools.partial(self.over_rows, *data)
-        old, at_old = near, slope(near)
-        if at_old == 0.0:
-            return near
-        new, at_new, width = old, at_old, abs(at_old)
-        while at_new * at_old > 0.0:
-            if width > 1e300:
-                return old
-            old, at_old = new, at_new
-            new -= math.copysign(width, at_old)
-            at_new, width = slope(new), 2.0 * width
-        ends = sorted([(old, at_old), (new, at_new)])
-        for trial in range(200):
-            (left, at_left), (right, at_right) = ends
-            best, at_best = min(ends, key=lambda end: abs(end[1]))
-            middle = 0.5 * (left + right)
-            if abs(at_best) * (right - left) <= accuracy or not left < middle < right:
-                break
-            if trial % 2 == 0:
-                secant = left - at_left * (right - left) / (at_right - at_left)
-                middle = secant if left < secant < right else middle
-            at_middle = slope(middle)
-            ends[0 if at_middle < 0.0 else 1] = (middle, at_middle)
-        return best
+        return minimiser(functools.partial(self.over_rows, *data), near, accuracy)
 
     def examine(
         self,
@@ -434,10 +436,10 @@ class Problem(Proving, OnProcessor, Struct):
         points = [] if alpha is None else [self.feasible(alpha)]
         if alpha is None or not trust:
             points.append(self.dual_point(z, b))
-            points.append(
-                self.xp.zeros(self.dual_shape)
-            )  # far from the optimum nothing may be better
         proofs = [self.prove(w, b, z, point, tolerated) for point in points]
+        if (alpha is None or not trust) and not proofs[-1].gap < FAR * proofs[-1].primal:
+            origin = self.xp.zeros(self.dual_shape)  # far from the optimum it may be better
+            proofs.append(self.prove(w, b, z, origin, tolerated))
         return min(proofs, key=lambda proof: proof.gap)
 
     def refined(
@@ -465,12 +467,19 @@ class Problem(Proving, OnProcessor, Struct):
 
     def shifted(self) -> tuple[Problem, np.ndarray, float]:
         """Return the problem on columns and targets near zero, and what it subtracts from them."""
+        kept = vars(self)  # found once, for solvers and for what they have proved
+        if "_shifted" not in kept:
+            kept["_shifted"] = self._find_shifted()
+        moved, origin, target = kept["_shifted"]
+        return self if moved is None else moved, origin, target
+
+    def _find_shifted(self) -> tuple[Problem | None, np.ndarray, float]:
         rows, origin = self.rows.centred
         target = 0.0
         if self.loss.task == "regression":
             target = float(find_shift(self.host(self.y)[:, None])[0])
         if not len(origin) and not target:
-            return self, origin, 0.0
+            return None, origin, 0.0
         y = self.y - target if target else self.y
         moved = origin if len(origin) else np.zeros(self.shape[1])
         return self._with(rows=rows, y=y, sqnorms=rows.sqnorms, origin=moved), moved, target
@@ -550,6 +559,8 @@ class Problem(Proving, OnProcessor, Struct):
     def over_rows(self, loop: Any, *args: Any) -> Any:
         """Run a row-wise kernel over all rows; return its sums, as one number if it has one."""
         blocks = [loop(*args, *block) for block in self.rows.blocks()]
+        if len(blocks) == 1:
+            return blocks[0]
         if loop.sums < 2:
             return math.fsum(blocks) if loop.sums else None
         return tuple(math.fsum(block[k] for block in blocks) for k in range(loop.sums))

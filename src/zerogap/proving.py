@@ -120,9 +120,10 @@ class Proving:
         tolerated: float = 0.0,
         rest: np.ndarray | None = None,
         doubt: float = 0.0,
+        terms: Terms | None = None,
     ) -> Proof:
         """Return what (w, b), with the scores z of w, and a feasible alpha prove."""
-        found, _, added = self.evaluated(w, b, z, alpha, tolerated, rest, doubt)
+        found, _, added = self.evaluated(w, b, z, alpha, tolerated, rest, doubt, terms)
         return Proof.of(found, b, alpha, z)._replace(rest=added)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -135,15 +136,18 @@ class Proving:
         tolerated: float = 0.0,
         rest: np.ndarray | None = None,
         doubt: float = 0.0,
+        terms: Terms | None = None,
     ) -> tuple[Evaluation, np.ndarray, np.ndarray | None]:
         """Return the numbers of a proof, the dual sum that they are about, and what alpha lacks.
+
+        The rows' `terms` need not be given.
 
         Where rounding might be more than the tolerated share of P, and more than some of the gap,
         better bounds of it are tried, and then more precise arithmetic.  A `rest` that is to be
         added to alpha, see `zerogap.refining`, is tried too.  `doubt` is how far b may be from the
         one that is meant.
         """
-        u, terms = self.dual_sum(alpha), self.row_terms(z, b, alpha)
+        u, terms = self.dual_sum(alpha), self.row_terms(z, b, alpha) if terms is None else terms
         sizes = Sizes(self.shape[0], self.rows.width, self._length)
         penalty = self.over_features(sum_penalty_terms, self.penalty, w.ravel(), u.ravel())
 

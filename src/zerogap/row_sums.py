@@ -94,6 +94,16 @@ def sum_slopes(loss, y, share, z, b, start, stop):
     return total
 
 
+@rowwise(sums=2)
+def sum_signs(share, alpha, start, stop):
+    """The positive and the negative dual variables, each row times its share"""
+    up, down = 0.0, 0.0
+    for i in range(start, stop):
+        up += share[i] * max(alpha[i], 0.0)
+        down += share[i] * max(-alpha[i], 0.0)
+    return up, down
+
+
 @rowwise(sums=0)
 def set_domain(loss, y, low, high, start, stop):
     """Fill in the ends of the dual variables' domains"""

@@ -22,6 +22,8 @@ _FLOATS = (np.float32, np.float64)
 CLASSES = 3 * LANES  # handled together: enough sums to hide the time that each addition takes
 _FILLED = 0.3  # share of non-zeros from which products of dense copies are faster than loops
 _IDENTITY = L2()  # its to_primal(u) is u: the plain dot product
+FEW_COLUMNS = 24  # up to which loops sum up moments faster than BLAS, which takes scaled copies
+_BLOCK_ROWS = 128  # whose few columns stay in the first cache
 _BLOCK = 4_000_000  # stored values read by one kernel call: a few milliseconds, so Ctrl-C works
 
 
@@ -118,10 +120,12 @@ class Rows(Struct):
         """Return what `find_shift` finds in some of the rows."""
         raise NotImplementedError
 
-    def _some(self) -> np.ndarray:
+    def _some(self) -> Any:
         """Return places of some rows, spread over all of them."""
         n = self.shape[0]
-        return np.unique(np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).astype(np.intp))
+        if n <= SAMPLED_ROWS:
+            return slice(None)
+        return np.unique(np.linspace(0, n - 1, SAMPLED_ROWS).astype(np.intp))
 
     def minus(self, origin: np.ndarray) -> Self:
         """Return a copy of the rows from which an origin is subtracted."""
@@ -132,12 +136,15 @@ class Rows(Struct):
         """Memory held by the arrays."""
         return sum(v.nbytes for v in self.__getstate__().values() if isinstance(v, np.ndarray))
 
-    def blocks(self) -> Iterator[tuple[int, int]]:
-        """Yield ranges of rows that a kernel reads in a few milliseconds."""
+    def blocks(self) -> list[tuple[int, int]]:
+        """Return ranges of rows that a kernel reads in a few milliseconds."""
+        return self._blocks
+
+    @functools.cached_property
+    def _blocks(self) -> list[tuple[int, int]]:
         n = self.shape[0]
         size = max(1, int(_BLOCK * n / max(1, self.stored + n)))
-        for start in range(0, n, size):
-            yield start, min(n, start + size)
+        return [(start, min(n, start + size)) for start in range(0, n, size)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +195,14 @@ class DenseRows(Rows):
 
     def moments(self, h: np.ndarray) -> np.ndarray:
         """Return sum_i h_i x_i x_i' for h_i >= 0."""
-        return self._moments(h, np.float64)
+        d = self.shape[1]
+        if d > FEW_COLUMNS:
+            return self._moments(h, np.float64)
+        lower, columns = np.zeros((d, d)), np.empty((d, _BLOCK_ROWS))
+        for block in self.blocks():
+            _add_few_moments(self, h, lower, columns, *block)
+        _mirror(lower)
+        return lower
 
     def rough_moments(self, h: np.ndarray) -> np.ndarray:
         """Return the same in half the time, with products in single precision."""
@@ -315,18 +329,13 @@ class CSRRows(Rows):
         return origin
 
     def minus(self, origin: np.ndarray) -> Self:
-        given, everywhere = self._matrix().tocoo(), np.arange(self.shape[0])
-        columns = self._matrix()[:, np.flatnonzero(origin)].tocsc()
-        rows, places = [given.row], [given.col]
-        data = [given.data - origin[given.col]]
-        for k, j in enumerate(np.flatnonzero(origin)):  # their zeros are no longer zero
-            stored = columns.indices[columns.indptr[k] : columns.indptr[k + 1]]
-            rows.append(np.setdiff1d(everywhere, stored))
-            places.append(np.full(len(rows[-1]), j))
-            data.append(np.full(len(rows[-1]), -origin[j]))
-        indices = tuple(np.concatenate(part) for part in (rows, places))
-        shifted = sparse.csr_matrix((np.concatenate(data), indices), self.shape)
-        return cast("Self", _csr_rows(shifted))
+        far = np.flatnonzero(origin).astype(self.indices.dtype)  # their zeros are no longer zero
+        most = self.stored + self.shape[0] * len(far)
+        wide = most >= 2**31
+        indptr = np.empty(len(self.indptr), np.int64 if wide else self.indptr.dtype)
+        data, indices = np.empty(most), np.empty(most, self.indices.dtype)
+        stored = _subtract(self, origin, far, indptr, data, indices)
+        return type(self)(data[:stored], indices[:stored], indptr, self.n_columns)
 
     def largest_entries(self) -> np.ndarray:
         return abs(self._matrix()).max(axis=0).toarray().ravel()
@@ -355,7 +364,8 @@ class CSRRows(Rows):
         lower = np.zeros((d, d))
         for block in self.blocks():
             _add_moments(self, h, lower, *block)
-        return lower + np.tril(lower, -1).T
+        _mirror(lower)
+        return lower
 
     def with_own_structure(self) -> Self:
         private = type(self)(self.data, self.indices.copy(), self.indptr.copy(), self.n_columns)
@@ -462,18 +472,40 @@ def find_shift(some: np.ndarray) -> np.ndarray:
     It has so few digits that differences are exact if values are not twice as far, nor half.
     """
     some = some.astype(np.float64, copy=False)
-    mean = some.mean(axis=0)
-    return shift_from(mean, (some - mean).std(axis=0), some[0])
+    mean, spread = np.zeros((2, some.shape[1]))
+    _add_spreads(some, mean, spread)
+    return shift_from(mean, spread, some[0])
 
 
 def shift_from(mean: np.ndarray, spread: np.ndarray, one: np.ndarray) -> np.ndarray:
     """Return what `find_shift` does for columns with this mean, standard deviation and one row."""
     far = np.abs(mean) > FAR * spread
+    if not far.any():
+        return np.zeros(len(mean))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         step = np.exp2(np.floor(np.log2(spread)) - 1.0)
         rounded = np.round(mean / step) * step
     rounded = np.where(np.isfinite(rounded), rounded, one)  # a constant, or nearly one
     return np.where(far, rounded, 0.0)
+
+
+@kernel
+def _add_spreads(some, mean, spread):
+    """Means and standard deviations of columns: those of what is left without the mean"""
+    n, d = some.shape
+    for i in range(n):
+        for j in range(d):
+            mean[j] += some[i, j] / n
+    offset = np.zeros(d)
+    for i in range(n):
+        for j in range(d):
+            offset[j] += (some[i, j] - mean[j]) / n
+    for i in range(n):
+        for j in range(d):
+            rest = some[i, j] - mean[j] - offset[j]
+            spread[j] += rest * rest / n
+    for j in range(d):
+        spread[j] = np.sqrt(spread[j])
 
 
 def compact(rows: DenseRows | CSRRows) -> DenseRows | CSRRows:
@@ -531,6 +563,27 @@ def _gather(rows, order, indptr, data, indices):
 
 
 @kernel
+def _subtract(rows, origin, far, indptr, data, indices):
+    """Store the rows minus an origin, with all values of its far columns; return how many"""
+    place = np.uintp(0)
+    for i in range(len(indptr) - 1):
+        indptr[i], f = place, 0
+        for k in rows.span(i):
+            column = rows.indices[k]
+            while f < len(far) and far[f] < column:
+                data[place], indices[place] = -origin[far[f]], far[f]
+                place, f = place + np.uintp(1), f + 1
+            f += f < len(far) and far[f] == column
+            data[place], indices[place] = np.float64(rows.data[k]) - origin[column], column
+            place += np.uintp(1)
+        while f < len(far):
+            data[place], indices[place] = -origin[far[f]], far[f]
+            place, f = place + np.uintp(1), f + 1
+    indptr[-1] = place
+    return place
+
+
+@kernel
 def _add_moments(rows, h, lower, start, stop):
     """lower += the lower triangle of sum_i h_i x_i x_i'"""
     for i in range(start, stop):
@@ -539,6 +592,34 @@ def _add_moments(rows, h, lower, start, stop):
             row = lower[rows.indices[k]]
             for m in range(np.uintp(rows.indptr[i]), k + np.uintp(1)):
                 row[rows.indices[m]] += scaled * np.float64(rows.data[m])
+
+
+@kernel
+def _add_few_moments(rows, h, lower, columns, start, stop):
+    """`_add_moments` in blocks of rows whose columns stay in cache: rows share instructions"""
+    length = columns.shape[1]
+    scaled = np.empty(length)
+    for first in range(start, stop, length):
+        count = min(length, stop - first)
+        for i in range(count):
+            for j in range(columns.shape[0]):
+                columns[j, i] = np.float64(rows.X[first + i, j])
+        for j in range(columns.shape[0]):
+            for i in range(count):
+                scaled[i] = h[first + i] * columns[j, i]
+            for k in range(j + 1):
+                total = 0.0
+                for i in range(count):
+                    total += scaled[i] * columns[k, i]
+                lower[j, k] += total
+
+
+@kernel
+def _mirror(lower):
+    """Make a matrix of its lower triangle symmetric"""
+    for j in range(len(lower)):
+        for k in range(j):
+            lower[k, j] = lower[j, k]
 
 
 @kernel

@@ -22,10 +22,27 @@ _BLOCK = 1 << 24  # words between two looks at Ctrl-C
 
 def sample_weights(sample_weight: Any, n: int) -> np.ndarray:
     """Return one weight per row: ones, a number for all, or what was given, checked."""
-    if sample_weight is None or isinstance(sample_weight, Real):
-        sample_weight = np.full(n, 1.0 if sample_weight is None else float(sample_weight))
+    if sample_weight is None:
+        return np.ones(n)
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n, float(sample_weight))
     check_weights(sample_weight, n)
     return np.asarray(sample_weight, dtype=np.float64)
+
+
+def find_classes(y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes, and the number of each row's: rows without weight are as good as absent.
+
+    Two classes of numbers are found without sorting.
+    """
+    there = y if weights is None or weights.all() else y[weights > 0]
+    if there.dtype.kind in "biuf":
+        low, high = there.min(), there.max()
+        upper = there == high
+        if low < high and (upper | (there == low)).all():
+            return np.array([low, high]), (y >= high).astype(np.intp)
+    classes = np.unique(there)
+    return classes, np.searchsorted(classes, y).clip(max=len(classes) - 1)
 
 
 def class_factors(
@@ -75,6 +92,18 @@ def check_number(name: str, value: Any, kind: Any, least: float) -> None:
     if not valid:
         what = "an integer" if kind is Integral else "a number"
         raise ValueError(f"{name} must be {what} >= {least}, got {value!r}")
+
+
+def is_plain(X: Any, y: Any) -> bool:
+    """Tell whether these are arrays that scikit-learn's validation would return as they are."""
+    return (
+        type(X) is type(y) is np.ndarray
+        and X.ndim == 2
+        and X.size > 0
+        and X.dtype in (np.float64, np.float32)
+        and y.shape == X.shape[:1]
+        and y.dtype.kind in "biuf"
+    )
 
 
 def refuse_type(X: Any) -> None:

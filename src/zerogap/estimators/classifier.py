@@ -26,6 +26,7 @@ from zerogap.store import Store
 from zerogap.validation import (
     check_number,
     class_factors,
+    find_classes,
     fingerprint,
     sample_weights,
 )
@@ -159,27 +160,29 @@ class LinearClassifier(ClassifierMixin, LinearModel):
             The fitted model.  After Ctrl-C, KeyboardInterrupt is raised and the best certified
             model so far is in the attributes.
         """
+        self._check_parameters()
         self._check_stop(X, X_val)
         if isinstance(X, Store):
             return self._fit_store(X, y, sample_weight)
         X, y = self._rows(X, y)
         validation = None if X_val is None else self._rows(X_val)
-        check_classification_targets(y)
         weights = sample_weights(to_host(sample_weight), len(y))
+        classes, codes = find_classes(y, None if sample_weight is None else weights)
+        if not _are_integers(classes):
+            check_classification_targets(y)
         self._data = (X, y, weights) if self.keep_data else None
-        classes = np.unique(y[weights > 0])  # rows without weight are as good as absent
         if len(classes) < 2:
             raise ValueError(
                 f"a classifier needs at least two classes, but y has only one class, {classes[0]!r}"
                 + (" among rows with positive weight" if len(np.unique(y)) > 1 else "")
             )
-        codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
         self.fingerprint_ = "" if self._moved else fingerprint(X, codes, weights)
+        given = None if sample_weight is None else weights
         if self.class_weight is not None:
-            weights = weights * class_factors(self.class_weight, classes, codes, weights)[codes]
+            given = weights * class_factors(self.class_weight, classes, codes, weights)[codes]
         joint = self._loss().task == "multiclass"
         targets = codes[None, :] if joint else _signs(codes, len(classes), X.shape)
-        return self._conclude(self._solve(X, targets, weights, validation), classes)
+        return self._conclude(self._solve(X, targets, given, validation), classes)
 
     def _check_stop(self, X: Any, X_val: Any) -> None:
         if self.stop not in ("gap", "labels"):
@@ -305,6 +308,12 @@ class LinearClassifier(ClassifierMixin, LinearModel):
             return np.hstack([1.0 - likely, likely])
         total = likely.sum(axis=1, keepdims=True)
         return np.where(total > 0, likely / np.where(total > 0, total, 1), 1.0 / likely.shape[1])
+
+
+def _are_integers(classes: np.ndarray) -> bool:
+    """Tell whether labels are whole numbers, which no test of scikit-learn's refuses."""
+    kind = classes.dtype.kind
+    return kind in "biu" or (kind == "f" and bool((np.trunc(classes) == classes).all()))
 
 
 def _signs(codes: np.ndarray, n_classes: int, shape: tuple[int, int]) -> np.ndarray:

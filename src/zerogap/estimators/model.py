@@ -38,12 +38,19 @@ from zerogap.validation import (
     check_number,
     class_factors,
     describe_sizes,
+    is_plain,
     refuse_targets,
     refuse_type,
     warn_if_short,
 )
 
 _NO_TARGETS = object()
+
+
+def _names(tasks: tuple[str, ...]) -> str:
+    """Return the names of the losses for these tasks."""
+    known = {**LOSSES, **MULTICLASS_LOSSES}
+    return ", ".join(name for name, cls in known.items() if cls.task in tasks)
 
 
 class LinearModel(BaseEstimator):
@@ -60,7 +67,6 @@ class LinearModel(BaseEstimator):
         self, X: DenseRows | CSRRows, targets: np.ndarray, weights: Any, validation: Any = None
     ) -> list[Result]:
         """Solve one problem per row of `targets`, in threads if there are several."""
-        self._check_parameters()
         loss = self._loss()
         self._failure = None
         if self.device != "cpu":
@@ -72,7 +78,8 @@ class LinearModel(BaseEstimator):
             for y in targets
         ]
         until = None if validation is None else self._until(len(problems), validation)
-        jobs = effective_n_jobs(self.n_jobs) if self.device == "cpu" else 1
+        several = len(problems) > 1 and self.device == "cpu"
+        jobs = effective_n_jobs(self.n_jobs) if several else 1
         results = self._run(problems, as_solver(self.solver), jobs, until)
         self._sizes = ""
         if any(result.stop_reason == "stalled" for result in results):
@@ -81,7 +88,6 @@ class LinearModel(BaseEstimator):
 
     def _solve_streamed(self, store: Store) -> list[Result]:
         """Solve the problems of a store, one after the other."""
-        self._check_parameters()
         solver = as_solver(self.solver)
         if solver not in (Auto(), SDCA(), BlockSDCA()):
             raise ValueError(
@@ -375,19 +381,18 @@ class LinearModel(BaseEstimator):
         return self
 
     def _loss(self) -> Loss:
-        classifies = self._task == "classification"
-        tasks = ("classification", "multiclass") if classifies else ("regression",)
-        names = [n for n, cls in {**LOSSES, **MULTICLASS_LOSSES}.items() if cls.task in tasks]
-        if isinstance(self.loss, str) and self.loss not in names:
-            raise ValueError(
-                f"unknown loss {self.loss!r} for {self._task}: choose {', '.join(names)}"
-            )
+        tasks = {"classification": ("classification", "multiclass")}.get(self._task, (self._task,))
+        known = {**LOSSES, **MULTICLASS_LOSSES}
+        if isinstance(self.loss, str) and self.loss not in known:
+            raise ValueError(f"unknown loss {self.loss!r} for {self._task}: choose {_names(tasks)}")
         loss = as_loss(self.loss)
         if loss.task not in tasks:
-            raise ValueError(f"{loss} is a loss for {loss.task}: choose {', '.join(names)}")
+            raise ValueError(f"{loss} is a loss for {loss.task}: choose {_names(tasks)}")
         return loss
 
     def _check_parameters(self) -> None:
+        """Refuse impossible parameters, before any data are read."""
+        self._loss(), as_solver(self.solver)
         check_number("tol", self.tol, Real, 0)
         check_number("max_epochs", self.max_epochs, Integral, 1)
         check_number("l1_ratio", self.l1_ratio, Real, 0)
@@ -417,6 +422,11 @@ class LinearModel(BaseEstimator):
         if y is _NO_TARGETS:
             return as_rows(validate_data(self, X, reset=False, **common))
         refuse_targets(y)
+        if is_plain(X, y):  # validation would take longer than small fits
+            self.n_features_in_ = X.shape[1]
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+            return as_rows(X), y
         X, y = validate_data(self, X, y, y_numeric=self._task == "regression", **common)
         return as_rows(X).with_own_structure(), y
 

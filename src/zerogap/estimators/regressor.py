@@ -125,13 +125,15 @@ class LinearRegressor(RegressorMixin, LinearModel):
             The fitted model.  After Ctrl-C, KeyboardInterrupt is raised and the best certified
             model so far is in the attributes.
         """
+        self._check_parameters()
         if isinstance(X, Store):
             return self._fit_store(X, y, sample_weight)
         X, y = self._rows(X, y)
         weights = sample_weights(to_host(sample_weight), len(y))
         self._data = (X, y, weights) if self.keep_data else None
         self.fingerprint_ = "" if self._moved else fingerprint(X, y.astype(np.float64), weights)
-        return self._conclude(self._solve(X, y[None, :], weights))
+        given = None if sample_weight is None else weights
+        return self._conclude(self._solve(X, y[None, :], given))
 
     def _fit_streamed(self, store: Store) -> Self:
         return self._conclude(self._solve_streamed(store))

@@ -261,26 +261,28 @@ class _Run:
             self.seconds, self.cpu_seconds = row["seconds"], row["cpu_seconds"]
             self.saved = (self.state.updates, time.monotonic())
         resumed = bool(self.history.rows)
-        self._consider_constant()
+        constant = self._consider_constant()
         # a given point is certified as it is: one that was the answer before is so again
-        self.take_record(resumed, None if warm is None or warm[2] is None else warm)
+        point = None if warm is None or warm[2] is None or resumed else warm
+        point = self.solver.answer(self.problem, self.state) if point is None else point
+        known = not self.problem.streamed and _is_origin(point)
+        self.take_record(resumed, point, constant if known else None)
         self.seconds, self.cpu_seconds = self.seconds + spent[0], self.cpu_seconds + spent[1]
         if not self.problem.on_device:
             self.solver._steps(self.problem, self.state, 0)  # compiles, outside the clock
         with self._clock():
             self.solver.prepare(self.problem, self.state)
 
-    def _consider_constant(self) -> None:
-        """Evaluate the best constant model, which is the first model to beat."""
-        b, primal = _best_constant(self.problem)
-        self.scale = primal
-        if self.solver.output == "best" and primal < self.best_so_far.primal:
-            best, alpha = self.best_so_far, self.problem.column()
-            best.primal, best.w, best.b = primal, np.zeros(self.problem.weight_shape), b
-            best.blur = gamma(self.problem.shape[0] + 100) * primal
-            bound = float(self.problem.dual(alpha))
-            if bound > best.dual:
-                best.dual, best.alpha = bound, self.problem.host(alpha)
+    def _consider_constant(self) -> Proof:
+        """Certify the best constant model, which is the first model to beat."""
+        proof, best, host = _constant_proof(self.problem), self.best_so_far, self.problem.host
+        self.scale = proof.primal
+        if self.solver.output == "best" and proof.primal < best.primal:
+            best.primal, best.blur, best.b = proof.primal, proof.blur, host(proof.b)
+            best.w = np.zeros(self.problem.weight_shape)
+            if proof.dual > best.dual:
+                best.dual, best.alpha = proof.dual, host(proof.alpha)
+        return proof
 
     def _check_best(self, path: Path) -> None:
         """Refuse a checkpoint whose best bound or best objective is better than its point says."""
@@ -320,6 +322,11 @@ class _Run:
 
     def advance_to_record(self, record: str | int | float, limits: _Limits) -> None:
         """Update until the next certificate is due, or the solver's own estimate asks for one."""
+        cpu = time.process_time()  # a call of the system: not for every update
+        self._advance_to_record(record, limits)
+        self.cpu_seconds += time.process_time() - cpu
+
+    def _advance_to_record(self, record: str | int | float, limits: _Limits) -> None:
         target = self.next_record(record)
         known = record == "auto" and self.solver.relative_gap(self.problem, self.state) is not None
         latest = max(_PATIENCE * self.length, 2 * self.state.updates)
@@ -341,8 +348,10 @@ class _Run:
         chunk = max(1, int(_CHUNK * self.problem.pace / per_update))
         while self.state.updates < target and not limits.interrupt.is_set():
             count = min(chunk, target - self.state.updates)
-            with self._clock():
-                self.solver.advance(self.problem, self.state, count)
+            began = time.perf_counter()
+            self.solver.advance(self.problem, self.state, count)
+            self.problem.finish()
+            self.seconds += time.perf_counter() - began
             if limits.out_of_time():
                 break
         self.whole = True
@@ -352,7 +361,7 @@ class _Run:
         self, resumed: bool = False, point: Answer | None = None, proof: Proof | None = None
     ) -> None:
         """Certify the present answer; record it, unless a resumed run must repeat its history."""
-        if point is None or resumed:
+        if point is None:
             point = self.solver.answer(self.problem, self.state)
         w, proof = self._certified(*point, proof)
         best_wanted = self.solver.output == "best"
@@ -365,10 +374,12 @@ class _Run:
     @_without_warnings
     def refine_record(self) -> None:
         """Certify the present answer and the best one so far with all the digits that it takes."""
-        best, answer = self.best_so_far, self.solver.answer(self.problem, self.state)
-        points = [answer]
+        best, (w, b, alpha) = self.best_so_far, self.solver.answer(self.problem, self.state)
+        if alpha is None:
+            alpha = self.problem.dual_point(self.problem.scores(w), b)
+        points = [(w, b, alpha)]
         if self.solver.output == "best" and len(best.alpha):
-            points += [(best.w, best.b, best.alpha), (best.w, best.b, answer[2])]
+            points += [(best.w, best.b, best.alpha), (best.w, best.b, alpha)]
         found = []
         for point in points:
             for w, proof, rest in self.problem.refined(*point, self.accuracy, self.tolerated):
@@ -558,13 +569,23 @@ class _Run:
 def gap_floor(problem: Any, primal: float) -> float:
     """Return the gap that counts as zero for a model with this objective: `Certificate.floor`."""
     inner = centred(problem)
-    return _floor(inner, _best_constant(inner.problem)[1], primal)
+    return _floor(inner, float(inner.problem.constant_loss(inner.problem.constant())), primal)
 
 
-def _best_constant(problem: Any) -> tuple[Any, float]:
-    """Return intercept and objective of the best constant model."""
-    b = problem.constant()
-    return b, float(problem.constant_loss(b))
+def _constant_proof(problem: Any) -> Proof:
+    """Return what is proved of the best constant model, without any dual variables."""
+    if not problem.streamed:
+        return problem.constant_proof()
+    b, alpha = problem.constant(), problem.column()
+    primal = float(problem.constant_loss(b))
+    gap = primal - float(problem.dual(alpha))
+    return Proof(b, alpha, primal, gap, blur=gamma(problem.shape[0] + 100) * primal)
+
+
+def _is_origin(point: Answer) -> bool:
+    """Tell whether this is the start of most runs: no weights, and no dual variables."""
+    w, _, alpha = point
+    return alpha is not None and not bool(w.any()) and not bool(alpha.any())
 
 
 def _floor(inner: Centred, scale: float, primal: float) -> float:

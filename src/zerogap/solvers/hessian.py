@@ -32,7 +32,7 @@ _TENFOLD, _EXACT = 0.01, 1e-12  # what is to be left of the residual's square
 # rounding: columns that are copies of others, which a step would take apart without end.
 LEAST_CURVATURE = 1e-2
 DAMPING = 1e-13  # of the diagonal: hundreds of times what rounding makes of a copy's curvature
-_SMALL_PIVOT = 1e-9
+SMALL_PIVOT = 1e-9
 _RIDGES = (0.0, 1e-14, 1e-13, 1e-12, 1e-10, 1e-8, 1e-6)
 
 
@@ -234,7 +234,7 @@ class Hessian:
             matrix[places, places] = 1.0 + max(ridge, damping)
             with contextlib.suppress(linalg.LinAlgError):
                 inverse, smallest = _factorised(matrix)
-                accurate = not rough and ridge == 0.0 and smallest >= _SMALL_PIVOT
+                accurate = not rough and ridge == 0.0 and smallest >= SMALL_PIVOT
                 return functools.partial(_scaled, inverse, scale), accurate
         return (lambda v: v / diagonal), False
 

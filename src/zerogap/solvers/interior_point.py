@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 
+from zerogap._jit import first_time
 from zerogap.history import Record
 from zerogap.multiclass_losses import MulticlassHinge
 from zerogap.row_sums import set_domain
@@ -122,7 +123,7 @@ class InteriorPoint(Solver):
     ) -> InteriorPointState:
         xp, d, many = problem.xp, problem.shape[1], len(problem.weight_shape) == 2
         shape = (*problem.weight_shape[:-1], d + problem.fit_intercept)
-        state = InteriorPointState(rng, draw=rng.spawn(1)[0], w=xp.zeros(shape))
+        state = InteriorPointState(rng, draw=rng, w=xp.zeros(shape))
         if problem.fit_intercept and not many:
             state.w[d] = problem.first_intercept()
         state.rows = (Votes if many else Lines).of_rows(problem, scores(problem, state.w))
@@ -154,7 +155,7 @@ class InteriorPoint(Solver):
             for _ in range(count):
                 if not state.stalled:
                     self._step(problem, state)
-        if not count:  # compile
+        if not count and first_time(InteriorPoint, *problem.kind):
             few = problem.take(np.flatnonzero(problem.share)[:2])
             self._steps(few, self.begin(few, np.random.default_rng(0)), 1)
         return 10 * count * problem.shape[0]

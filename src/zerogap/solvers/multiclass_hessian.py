@@ -18,11 +18,11 @@ from zerogap.solvers.hessian import (
     _EXACT,
     _PRODUCTS,
     _RIDGES,
-    _SMALL_PIVOT,
     DAMPING,
     DIRECT,
     LEAST_CURVATURE,
     REFINEMENTS,
+    SMALL_PIVOT,
     _factorised,
 )
 
@@ -190,13 +190,12 @@ class MulticlassHessian:
         """
         xp, (C, width) = self.problem.xp, ridge.shape
         matrix = self.rows_part()
-        places = xp.arange(width)
-        for k in range(C):
-            for m in range(k):
-                matrix[k, places, m, places] -= ridge[k] * part[m]
-                matrix[m, places, k, places] -= ridge[k] * part[m]
-                matrix[k, places, k, places] += ridge[k] * part[m]
-                matrix[m, places, m, places] += ridge[k] * part[m]
+        classes, places = xp.arange(C), xp.arange(width)
+        same_feature = (classes[:, None, None], places, classes[:, None], places)
+        shared = ridge[:, None] * part
+        shared[classes, classes] = 0.0
+        shared[classes, classes] = -shared.sum(axis=1)
+        matrix[same_feature] -= shared
         flat = matrix.reshape(C * width, C * width)
         diagonal = np.maximum(xp.diagonal(flat), 1e-300)
         scale = 1.0 / np.sqrt(diagonal)
@@ -204,9 +203,7 @@ class MulticlassHessian:
         flat *= scale[:, None]
         of_shift = np.sqrt(diagonal).reshape(C, width)
         of_shift /= np.sqrt((of_shift * of_shift).sum(axis=0))
-        for k in range(C):
-            for m in range(C):
-                matrix[k, places, m, places] += of_shift[k] * of_shift[m]
+        matrix[same_feature] += of_shift[:, None] * of_shift
         inverse, accurate = _equilibrated_inverse(xp, flat, damping)
         return (lambda v: (scale * inverse(scale * v.ravel())).reshape(v.shape)), accurate
 
@@ -348,7 +345,7 @@ def _equilibrated_inverse(
         matrix[places, places] = diagonal + max(ridge, damping)
         with contextlib.suppress(linalg.LinAlgError):
             inverse, smallest = _factorised(matrix)
-            return inverse, ridge <= damping and smallest >= _SMALL_PIVOT
+            return inverse, ridge <= damping and smallest >= SMALL_PIVOT
     return (lambda v: v / diagonal), False
 
 

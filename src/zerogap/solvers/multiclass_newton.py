@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap._jit import rowwise
+from zerogap._jit import first_time, rowwise
 from zerogap.multiclass import MulticlassProblem
 from zerogap.multiclass_losses import MulticlassHinge, Softmax
 from zerogap.penalties import L2
@@ -154,7 +154,7 @@ class MulticlassNewton(Solver):
         self, problem: Any, rng: np.random.Generator, warm: Answer | None = None
     ) -> MulticlassNewtonState:
         (C, d), zeros = problem.weight_shape, problem.xp.zeros
-        state = MulticlassNewtonState(rng, draw=rng.spawn(1)[0])
+        state = MulticlassNewtonState(rng, draw=rng)
         state.w = zeros((C, d + problem.fit_intercept))
         if problem.fit_intercept:
             state.w[:, d] = problem.first_intercept()
@@ -225,7 +225,7 @@ class MulticlassNewton(Solver):
             if not state.steps:
                 passes += self._look_around(problem, state)
             passes += self._step(problem, state)
-        if not count:
+        if not count and first_time(MulticlassNewton, *problem.kind):
             self._compile(problem)
         return passes * problem.shape[0]
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from zerogap._jit import kernel, rowwise
+from zerogap._jit import first_time, kernel, rowwise
 from zerogap.losses import Loss
 from zerogap.problem import Problem
-from zerogap.solvers import soft_l1
+from zerogap.solvers import fused, soft_l1
 from zerogap.solvers.coordinates import descent_way
 from zerogap.solvers.hessian import Hessian, check_memory, is_parabola
 from zerogap.solvers.line_search import Way, adapted_damping, search, straight_way
@@ -32,6 +32,7 @@ SMALL = 10_000  # stored values up to which all rows are as quickly read as some
 SOLVED = 1e-3  # part of a sub-problem's gap that a step may still gain: what is left is rounding
 FEW_FEATURES = 300  # with an L1 penalty: more than rows, and coordinate descent is faster
 _NEARLY_KINKED = 30.0  # widths of a smooth loss' bend that its rows are apart: it is a kink then
+POLISH_PATIENCE = 8  # steps after a dual point that was none the better: it takes several passes
 _EMPTY = np.empty(0)
 
 
@@ -173,7 +174,11 @@ class NewtonState(State):
     polished: np.ndarray = field(default_factory=lambda: _EMPTY)  # a better dual point, if any
     damping: float = 0.0  # part of the largest curvature that is added to each row's own
     unpolished: float = math.inf  # the residual of the step before, as it was
+    unpolishable: int = 0  # steps for which no better one is looked for: the last was none
+    patience: int = POLISH_PATIENCE  # how many of them there are next time
     part: Problem | None = field(default=None, metadata={"saved": False})  # the near rows
+    fused: bool = False  # whether steps take one pass each, and keep nothing as long as the data
+    here: Any = field(default=None, metadata={"saved": False})  # what such a step has seen last
 
 
 @dataclass(frozen=True)
@@ -210,7 +215,7 @@ class Newton(Solver):
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> NewtonState:
         (n, d), zeros = problem.shape, problem.xp.zeros
-        state = NewtonState(rng, draw=rng.spawn(1)[0], w=zeros(d), centre=zeros(n))
+        state = NewtonState(rng, draw=rng, w=zeros(d), centre=zeros(n))
         if problem.fit_intercept:
             state.b = problem.first_intercept()
         state.gamma, state.least = first_gamma(problem, state.b)
@@ -225,6 +230,7 @@ class Newton(Solver):
         state.near, state.near_alpha = problem.xp.zeros(0, np.int64), zeros(0)
         if problem.l1_ratio and d <= max(n, FEW_FEATURES):
             state.mu = state.first_mu = soft_l1.first_mu(problem)
+        state.fused = not state.gamma and fused.can_fuse(problem)
         return state
 
     def prepare(self, problem: Problem, state: NewtonState) -> None:
@@ -234,7 +240,7 @@ class Newton(Solver):
         if state.started or size < max(_ROWS_PER_FEATURE * d, 1000) or is_parabola(problem.loss):
             return
         state.started = True
-        chosen = problem.place(np.sort(state.rng.choice(n, size, replace=False)))
+        chosen = problem.place(_PART * np.arange(size) + state.rng.integers(_PART, size=size))
         part = problem.take(chosen)
         mass = float(part.share.sum())
         one_class = len(np.unique(part.y[part.share > 0.0])) < 2
@@ -258,6 +264,8 @@ class Newton(Solver):
         return 1
 
     def answer(self, problem: Problem, state: NewtonState) -> Answer:
+        if state.steps and not len(state.at):  # fused steps
+            return state.w.copy(), state.b, None
         alpha = state.polished if len(state.polished) else self._alpha(state)
         w = state.w.copy()
         if len(state.mu):
@@ -275,6 +283,9 @@ class Newton(Solver):
     def _steps(self, problem: Problem, state: NewtonState, count: int) -> int:
         passes = 0
         for _ in range(count):
+            if state.fused and fused.step(problem, state):
+                passes += 2
+                continue
             moved = self._distance(state)
             if not len(state.at):
                 passes += self._divide(problem, state, math.inf)
@@ -284,7 +295,7 @@ class Newton(Solver):
             elif moved > state.radius:
                 passes += self._divide(problem, state, 2.0 * moved)
             passes += self._step(problem, state)
-        if not count:
+        if not count and first_time(Newton, *problem.kind, state.gamma > 0.0):
             self._compile(problem, state.gamma)
         return passes * problem.shape[0]
 
@@ -390,8 +401,10 @@ class Newton(Solver):
             data = (part.loss, part.y, part.share, alpha, state.near_z)
             state.excess = part.over_rows(sum_excess, *data)
         done = not state.gamma or -way.slope <= SOLVED * state.residual
-        if done and part is problem and is_worth_polishing(problem, state, way.slope):
+        worth = done and part is problem and is_worth_polishing(problem, state, way.slope)
+        if worth and not state.unpolishable:
             self._polish(problem, state)
+        state.unpolishable = max(0, state.unpolishable - 1)
         return math.ceil((products + 2) * len(state.near) / problem.shape[0])
 
     def _penalty(self, problem: Problem, state: NewtonState) -> float:
@@ -420,12 +433,15 @@ class Newton(Solver):
         if len(state.mu):
             r = problem.l1_ratio
             wanted = (1.0 - r) * state.w + r * soft_l1.slope(state.w, state.mu)
-        answer = polished(
+        alpha, residual = polished(
             problem, state.w, state.near_alpha, solve, lambda dz: state.near_h * dz / share, wanted
         )
-        state.polished, state.residual = answer
-        data = (problem.loss, problem.y, problem.share, state.polished, state.near_z)
-        state.excess = problem.over_rows(sum_excess, *data)
+        data = (problem.loss, problem.y, problem.share, alpha, state.near_z)
+        excess = problem.over_rows(sum_excess, *data)
+        if excess + residual < state.excess + state.residual:  # not outside of the domain
+            state.polished, state.residual, state.excess = alpha, residual, excess
+        else:
+            state.unpolishable, state.patience = state.patience, 2 * state.patience
 
     def _find_way(
         self, problem: Problem, part: Problem, state: NewtonState, gradient: np.ndarray
@@ -449,6 +465,8 @@ class Newton(Solver):
         few = problem.take(np.arange(min(2, problem.shape[0])))
         rng, n = np.random.default_rng(0), few.shape[0]
         probe = NewtonState(rng, rng, w=np.zeros(few.shape[1]), gamma=gamma)
+        if not gamma and fused.can_fuse(few):
+            fused.step(few, probe)
         probe.alpha, probe.centre = np.zeros(n), np.zeros(n)
         self._steps(few, probe, 1)
 

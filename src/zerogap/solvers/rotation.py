@@ -97,14 +97,13 @@ def _with_factor(problem: Problem, factor: np.ndarray) -> Coordinates:
 def _has_copies(problem: Problem) -> bool:
     """Tell whether a feature is nearly a combination of others."""
     moments = problem.rows.moments(problem.share)
-    scale = np.sqrt(np.diagonal(moments))
-    kept = np.flatnonzero(scale > 0.0)
-    moments = moments[np.ix_(kept, kept)] / scale[kept] / scale[kept, None]
-    try:
-        factor = linalg.cholesky(moments, lower=True, check_finite=False)
-    except linalg.LinAlgError:
-        return True
-    return not float(np.diagonal(factor).min(initial=1.0)) ** 2 >= SMALL_PIVOT
+    sizes = np.sqrt(np.diagonal(moments))
+    scale = 1.0 / np.where(sizes > 0.0, sizes, math.inf)
+    moments *= scale
+    moments *= scale[:, None]
+    np.fill_diagonal(moments, 1.0)  # of columns of zeros, too, which are nobody's copies
+    factor, failed = linalg.lapack.dpotrf(moments, lower=1)
+    return bool(failed) or not float(np.diagonal(factor).min()) ** 2 >= SMALL_PIVOT
 
 
 def rotated(problem: Problem) -> Coordinates:

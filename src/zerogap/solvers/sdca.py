@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from zerogap._jit import kernel, prefetch
+from zerogap._jit import first_time, kernel, prefetch
 from zerogap.history import Record
 from zerogap.memory import free_memory
 from zerogap.multiclass import MulticlassProblem
@@ -339,7 +339,7 @@ class SDCA(Solver):
             problem = cast("Problem", state.stored)
         if self.averaging and not len(state.trace):
             state.trace = np.zeros(problem.dual_shape)
-        if not count and self.finish and has_faces(problem):
+        if not count and self.finish and has_faces(problem) and first_time(SDCA, *problem.kind):
             compile_for(problem)
         left = count
         while True:

@@ -17,6 +17,7 @@ from zerogap.solvers.newton import Newton
 from zerogap.solvers.protocol import Solver
 
 SMALL_TABLE = 3e5  # n d^2: an interior point step takes a millisecond or so
+LARGE_TABLE = 3e8  # n d^2, d of all classes: an interior point step takes some ten milliseconds
 
 
 def second_methods(problem: Problem) -> list[Solver]:
@@ -29,6 +30,8 @@ def second_methods(problem: Problem) -> list[Solver]:
         known = isinstance(problem.loss, Softmax | MulticlassHinge)
         newton: list[Solver] = [MulticlassNewton()] if known and (l2 or flat <= MOST_DIRECT) else []
         straight = isinstance(problem.loss, MulticlassHinge) and flat <= DIRECT
+        if straight and n * flat * flat > LARGE_TABLE:
+            return [*newton, InteriorPoint()]
         return [InteriorPoint(), *newton] if straight else newton
     if type(problem.loss).stiffness is Loss.stiffness:
         return []
