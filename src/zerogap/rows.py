@@ -120,11 +120,11 @@ class Rows(Struct):
         """Return what `find_shift` finds in some of the rows."""
         raise NotImplementedError
 
-    def _some(self) -> Any:
+    def _some(self) -> np.ndarray:
         """Return places of some rows, spread over all of them."""
         n = self.shape[0]
         if n <= SAMPLED_ROWS:
-            return slice(None)
+            return np.arange(n)
         return np.unique(np.linspace(0, n - 1, SAMPLED_ROWS).astype(np.intp))
 
     def minus(self, origin: np.ndarray) -> Self:
