@@ -130,7 +130,7 @@ def fit_case(case, **options):
         seconds = time.perf_counter() - start
     proof = model.certificate_
     verdict = CERTIFIED if proof.stop_reason == "converged" else UNCERTIFIED
-    if proof.stop_reason == "stalled" and not case.in_range:
+    if proof.stop_reason in ("stalled", "rounding") and not case.in_range:
         verdict = REFUSED
     return Outcome(verdict, proof.relative_gap, proof.stop_reason, seconds, proof.primal, model)
 

@@ -246,7 +246,7 @@ def _no_client(cls):
 def test_verbose_says_where_it_stands(client, capsys):
     LinearClassifier(tol=1e-2, verbose=1).fit(da.eye(4, chunks=2), [0, 1, 0, 1])
     first = capsys.readouterr().out.splitlines()[0]
-    for word in ("round 1", "gap", "MB", "workers"):
+    for word in ("round 2", "gap", "MB", "workers"):  # the first one measures the rows
         assert word in first
 
 

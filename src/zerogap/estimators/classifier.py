@@ -168,7 +168,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         validation = None if X_val is None else self._rows(X_val)
         weights = sample_weights(to_host(sample_weight), len(y))
         classes, codes = find_classes(y, None if sample_weight is None else weights)
-        if not _are_integers(classes):
+        if len(classes) > len(y) // 2 or not _are_integers(classes):
             check_classification_targets(y)
         self._data = (X, y, weights) if self.keep_data else None
         if len(classes) < 2:
@@ -311,7 +311,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
 
 
 def _are_integers(classes: np.ndarray) -> bool:
-    """Tell whether labels are whole numbers, which no test of scikit-learn's refuses."""
+    """Tell whether labels are whole numbers, which scikit-learn takes for classes if few differ."""
     kind = classes.dtype.kind
     return kind in "biu" or (kind == "f" and bool((np.trunc(classes) == classes).all()))
 

@@ -455,7 +455,9 @@ class _Run:
         best, now = self.best_so_far, proof.gap
         before = proof.primal + proof.blur - best.dual
         if before < now - 1e-12 * abs(proof.primal):
-            return proof._replace(alpha=best.alpha, gap=before, slack=math.nan, rounding=proof.blur)
+            # the older bound was lowered by what was not known of its P, too
+            rounding = min(before, 2.0 * proof.blur)
+            return proof._replace(alpha=best.alpha, gap=before, slack=math.nan, rounding=rounding)
         if proof.dual > best.dual:
             best.dual, best.alpha, best.gap = proof.dual, proof.alpha, math.inf
         return proof
@@ -471,7 +473,7 @@ class _Run:
         z = None
         if not self.problem.streamed:  # where they are not kept
             z = self.problem.host(self.problem.scores(self.problem.place(best.w)))
-        rounding = (best.blur, best.blur)
+        rounding = (min(gap, 2.0 * best.blur), best.blur)
         return best.w, Proof(best.b, best.alpha, best.primal, gap, math.nan, z, *rounding)
 
     def verdict(self, limits: _Limits, callback: Callback | None, progress: Progress | None) -> str:
