@@ -442,7 +442,7 @@ class _Run:
         worse = moved.gap - proof.gap > max(ENOUGH * proof.gap, self.tolerated * proof.primal)
         if not worse and not is_blurred(moved.blur - proof.blur, proof.gap, proof.primal):
             return w, b, moved
-        w, b = self.centred.nudged(w, proof.b, problem.column_sizes)
+        w, b = self.centred.nudged(w, proof.b, problem.host(problem.column_sizes))
         inner, off = self.centred.precisely_inward(w, b)
         placed_w, placed_b, alpha = map(problem.place, (w, inner, proof.alpha))
         z = problem.scores(placed_w)
