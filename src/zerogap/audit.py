@@ -240,14 +240,16 @@ def _audit(
     """Certify a model, raising the dual bound until that is enough or the effort is spent."""
     shifted = centred(problem)
     w, b, alpha = model
-    own = shifted.problem.certificate(w, shifted.inward(w, b), alpha)
+    inner, off = shifted.precisely_inward(problem.host(w), problem.host(b))
+    own = shifted.problem.refined_proof_of(w, problem.place(inner), alpha, off)
     if not math.isfinite(own.primal):
         largest = max(float(np.abs(w).max()), float(np.abs(b).max()))
         raise ValueError(
             f"the model's objective overflows, as its coefficients or intercepts reach "
             f"{largest:.3g}: nothing can be certified"
         )
-    if effort == 0 or own.relative_gap <= 1e-12:
+    relative_gap = own.certificate.relative_gap
+    if effort == 0 or relative_gap <= 1e-12:
         return Audit(own.primal, own.dual, own.gap, stop_reason="own dual point")
     done = []
 
@@ -262,7 +264,7 @@ def _audit(
     origin = np.broadcast_to(0.0, problem.dual_shape)  # which takes no memory
     useful = own.dual > problem.dual(origin)  # far from the optimum, a start at zero is better
     start: Any = model if useful else None
-    tol, spent, seconds = max(1e-12, min(1e-3, 0.05 * own.relative_gap)), 0.0, 0.0
+    tol, spent, seconds = max(1e-12, min(1e-3, 0.05 * relative_gap)), 0.0, 0.0
     while True:
         result = solve(
             problem,
@@ -280,17 +282,18 @@ def _audit(
         if done[-1] or result.stop_reason != "converged" or tol <= 1e-12 or spent >= effort:
             break
         tol, start = max(1e-12, 0.01 * tol), result  # the model is closer than its own bound says
-    gap = own.gap if own.dual >= found.dual else own.primal - found.dual
+    gap = min(own.gap, own.primal + own.blur - found.dual)
+    unknown = own.blur + (0.0 if result.proof is None else result.proof.blur)
     short = not done[-1] and result.stop_reason in ("max_epochs", "stalled")
     return Audit(
         own.primal,
-        own.primal - gap,
+        own.primal - own.blur - gap,
         gap,
         epochs=spent,
         seconds=seconds,
         stop_reason="effort spent" if short else "bound is tight",
         solver=found.solver,
-        at_least=max(0.0, own.primal - found.primal),
+        at_least=max(0.0, own.primal - found.primal - unknown),
     )
 
 

@@ -67,6 +67,8 @@ class Centred(NamedTuple):
 
     def precisely_inward(self, w: Any, b: Any) -> tuple[Any, float]:
         """Return `inward` in twice the precision, and how far it may be off."""
+        if not self:
+            return b, 0.0
         origin, aim = DenseRows(self.origin[None, :]), np.array([self.target])
         pairs = zip(np.atleast_2d(w), np.atleast_1d(b), strict=True)
         found = np.array([precise_scores(origin, v, float(c), aim)[0] for v, c in pairs])

@@ -131,7 +131,7 @@ class Sizes(NamedTuple):
         else:
             reach = self.columns * math.sqrt(float((w * w).sum()))
             length = self.columns
-        largest = reach + math.sqrt(float(np.square(b).sum())) + math.sqrt(terms.target)
+        largest = reach + math.hypot(*np.ravel(b)) + math.sqrt(terms.target)
         lengths = math.sqrt(terms.energy) * length / lam
         # a shifted entry, a share, a product with lam, and some to spare; a row's own class has
         # the sum of its other dual variables

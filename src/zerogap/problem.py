@@ -310,10 +310,25 @@ class Problem(Proving, OnProcessor, Struct):
             a_i = -phi'(x_i.w + b), which for smooth losses and the L2 penalty, without intercept,
             gives the gap |grad P|^2 / (2 lam) exactly.
         """
+        return self.proof_of(w, b, alpha).certificate
+
+    def proof_of(self, w: Any, b: Any, alpha: Any = None, doubt: float = 0.0) -> Proof:
+        """Return what is proved of (w, b), as `certificate` does, if b may be off by `doubt`."""
         w, b = self._vector(w), self.checked_intercept(b)
         z = self.scores(w)
         alpha = self.dual_point(z, b) if alpha is None else self.feasible(self._dual_vector(alpha))
-        return self.prove(w, b, z, alpha).certificate
+        return self.prove(w, b, z, alpha, doubt=doubt)
+
+    def refined_proof_of(self, w: Any, b: Any, alpha: Any = None, doubt: float = 0.0) -> Proof:
+        """Return the same, by a dual point with twice the digits of alpha if that proves more."""
+        proof = self.proof_of(w, b, alpha, doubt)
+        row_terms = proof.gap - proof.rounding - proof.slack
+        if self.on_device or not math.isfinite(proof.primal) or row_terms > 0.5 * proof.gap:
+            return proof
+        w = self._vector(w)
+        rest = refinement(self, w, proof.alpha)
+        given = (w, proof.b, proof.z, proof.alpha)
+        return min(proof, self.prove(*given, rest=rest, doubt=doubt), key=lambda found: found.gap)
 
     def checked_intercept(self, b: Any) -> Any:
         """Return b if a model of this problem may have it, else say why not.

@@ -52,6 +52,7 @@ class Moves(NamedTuple):
             np.add.at(rest, (self.row, self.out), -moved)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def refinement(problem: Any, w: np.ndarray, alpha: np.ndarray) -> np.ndarray | None:
     """Return what to add to alpha for a dual sum that belongs to w, or None if nothing helps.
 
@@ -72,6 +73,8 @@ def refinement(problem: Any, w: np.ndarray, alpha: np.ndarray) -> np.ndarray | N
         return None
     matrix = _equations(problem, moves)
     scale = np.sqrt(np.square(matrix).sum(axis=0))
+    if not np.isfinite(scale).all():
+        return None
     scale[scale == 0.0] = math.inf
     if problem.fit_intercept:
         scale.reshape(shape)[:, -1] /= BALANCE

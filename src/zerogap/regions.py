@@ -174,10 +174,8 @@ def find_region(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray | Non
     """
     shifted = centred(problem)
     inner: Problem = shifted.problem
-    b = shifted.inward(w, problem.checked_intercept(b))
-    z = inner.scores(w)
-    alpha = inner.dual_point(z, b) if alpha is None else inner.feasible(alpha)
-    return Evidence.of(problem, w, inner.prove(w, b, z, alpha)).region
+    b, slip = shifted.precisely_inward(w, problem.checked_intercept(b))
+    return Evidence.of(problem, w, inner.refined_proof_of(w, b, alpha, slip)).region
 
 
 def _interval(

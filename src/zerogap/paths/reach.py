@@ -62,10 +62,8 @@ class Reach:
         self, problem: Problem, result: Result, tol: float, lam_min: float, lam_max: float
     ) -> None:
         self.result, self.penalty, self.lam, self.tol = result, problem.penalty, problem.lam, tol
-        shifted, w, slip = centred(problem), result.w, 0.0
-        inner, b = shifted.problem, result.b
-        if shifted:
-            b, slip = shifted.precisely_inward(w, b)
+        shifted, w = centred(problem), result.w
+        inner, (b, slip) = shifted.problem, shifted.precisely_inward(w, result.b)
         tolerated = ENOUGH * _SHARE * tol
         rest = None if result.proof is None else result.proof.rest
         given = (w, b, inner.scores(w), result.alpha, tolerated, rest, slip)

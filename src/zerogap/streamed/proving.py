@@ -52,10 +52,17 @@ class StreamedProving:
 
         Without alpha it takes two passes: a_i = -phi'(x_i.w + b) comes from the first.
         """
+        return self.proof_of(w, b, alpha).certificate
+
+    def proof_of(self, w: Any, b: Any, alpha: Any = None, doubt: float = 0.0) -> Proof:
+        """Return what is proved of (w, b), if b may be off by `doubt`."""
         w = np.ascontiguousarray(w, np.float64).reshape(self.weight_shape)
         b = check_intercept(b, self.fit_intercept)
         alpha = self.dual_point(self.scores(w), b) if alpha is None else self.feasible(alpha)
-        return self._prove(w, b, alpha, *self._read(w, alpha)).certificate
+        z, u = self._read(w, alpha)
+        return self._prove(w, b, alpha, z, u, doubt=doubt)
+
+    refined_proof_of = proof_of  # dual points have no more digits than their variables here
 
     def prove(
         self,
