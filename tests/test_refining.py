@@ -122,6 +122,26 @@ def test_weights_of_zero_leave_their_dual_sums_free():
     assert np.all(np.abs(u[zero]) <= 0.9 * (1 + 1e-12))
 
 
+@pytest.mark.parametrize("classes", [2, 3, 12])
+@pytest.mark.parametrize("shift", [1e-6, 1e-3, 0.03, 0.3])
+def test_refined_points_stay_in_their_domain(classes, shift):
+    """Whatever the weights are, and however many classes take votes from the same one."""
+    rng = np.random.default_rng(classes)
+    X, moved = rng.standard_normal((200, 3)), 0
+    loss = "softmax" if classes > 2 else "logistic"
+    y = rng.integers(classes, size=200) if classes > 2 else rng.choice([-1.0, 1.0], 200)
+    problem = zg.Problem(X, y, loss, 0.1, fit_intercept=True)
+    run = zg.solve(problem, zg.Auto(), tol=1e-9, random_state=0)
+    for _ in range(20):
+        change = shift * rng.standard_normal(run.w.shape) * np.exp2(rng.integers(-3, 4))
+        w = run.w + (change - change.mean(axis=0) if classes > 2 else change)
+        rest = refinement(problem, w, run.alpha)
+        room = problem.room(run.alpha)
+        assert np.all(np.abs(rest) <= 0.5 * room)
+        moved += rest.any()
+    assert shift > 1e-6 or moved == 20
+
+
 def test_nothing_can_move_where_all_dual_variables_are_at_their_bounds():
     problem = zg.Problem([[1.0], [-1.0]], [1, -1], "hinge", lam=10.0)
     assert refinement(problem, np.array([0.1]), np.array([1.0, -1.0])) is None

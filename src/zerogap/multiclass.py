@@ -253,9 +253,12 @@ class MulticlassProblem(Problem):
             off = np.column_stack([off, imbalance(votes, len(alpha))[0]])
         return off.ravel()
 
+    def room(self, alpha: np.ndarray) -> np.ndarray:
+        return np.maximum(self._votes(alpha), 0.0)
+
     def moves(self, alpha: np.ndarray) -> Moves:
         """Return how far votes may move between each row's largest one and the others."""
-        votes = self._votes(alpha)
+        votes = self.room(alpha)
         places, top = np.arange(len(votes)), votes.argmax(axis=1)
         room = np.minimum(votes, votes[places, top][:, None])
         room[places, top] = 0.0

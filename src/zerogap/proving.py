@@ -282,12 +282,15 @@ class Proving:
         r = getattr(self.penalty, "l1_ratio", 0.0)
         return (1.0 - r) * w + np.where(w == 0.0, np.clip(u, -r, r), r * np.sign(w))
 
-    def moves(self, alpha: np.ndarray) -> Moves:
-        """Return how far dual variables may move."""
+    def room(self, alpha: np.ndarray) -> np.ndarray:
+        """Return how far each dual variable is from the ends of its domain."""
         low, high = np.empty_like(alpha), np.empty_like(alpha)
         self.over_rows(set_domain, self.loss, self.y, low, high)
-        room = np.minimum(np.minimum(alpha - low, high - alpha), np.maximum(np.abs(alpha), 1.0))
-        room[self.share == 0.0] = 0.0
+        return np.minimum(np.minimum(alpha - low, high - alpha), np.maximum(np.abs(alpha), 1.0))
+
+    def moves(self, alpha: np.ndarray) -> Moves:
+        """Return how far dual variables may move."""
+        room = np.where(self.share > 0.0, self.room(alpha), 0.0)
         row = np.flatnonzero(room > 0.0)
         return Moves(row, row, row, room[row])
 

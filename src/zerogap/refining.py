@@ -21,7 +21,7 @@ from scipy import linalg
 ROUNDS = 6  # of refinement: each gains some ten digits unless columns are nearly copies
 MOST_WORK = 3e8  # multiplications of a least-squares problem: half a second
 LEAST_MOVES, MOST_MOVES = 2, 8  # dual variables that may move, for each equation
-LARGEST_MOVE = 0.25  # of the distance to an end of the domain
+LARGEST_MOVE = 0.5  # of a dual variable's distance to an end of its domain, by all rounds together
 # Weight of sums that must be zero, beside those that may differ from w a little: sums of one-hot
 # columns are sums of dual variables too, and w is rounded.
 BALANCE = 1e6
@@ -81,6 +81,7 @@ def refinement(problem: Any, w: np.ndarray, alpha: np.ndarray) -> np.ndarray | N
     binding = np.ones(shape, np.bool_)  # equations that must hold: not those of weights of zero,
     binding[:, : problem.shape[1]] = w != 0.0 if problem.l1_ratio else True
     binding = binding.ravel()
+    room = problem.room(alpha)
     best, least, rest, solve = None, math.inf, np.zeros_like(alpha), None
     for _ in range(ROUNDS):
         lack = problem.lack(w, alpha, rest) / scale
@@ -91,10 +92,9 @@ def refinement(problem: Any, w: np.ndarray, alpha: np.ndarray) -> np.ndarray | N
             binding |= lack != 0.0
             solve = _least_moves(matrix[:, binding] / scale[binding])
         best, least, rest = rest, size, rest.copy()
-        step = solve(-lack[binding])
-        if not float(np.abs(step).max(initial=0.0)) <= LARGEST_MOVE:
+        moves.add(rest, solve(-lack[binding]))
+        if not bool((np.abs(rest) <= LARGEST_MOVE * room).all()):  # not if it is NaN
             break
-        moves.add(rest, step)
     return best
 
 
