@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-gpu lint types bench bench-quick bench-parts bench-gpu fuzz chaos prove tamper tables clean
+.PHONY: demo test test-gpu lint types bench bench-quick bench-parts bench-gpu results fuzz chaos prove tamper tables clean
 
 demo: $(VENV)/.demo
 	$(BIN)/zerogap compare --out demo
@@ -40,6 +40,10 @@ bench-parts: $(VENV)/.dev
 	$(BIN)/python benchmarks/leave_one_out.py
 	$(BIN)/python benchmarks/out_of_core.py
 	$(BIN)/python benchmarks/cluster.py
+
+# RESULTS.md and its pictures, from the recorded figures of TABLES.md.
+results: $(VENV)/.dev
+	$(BIN)/python benchmarks/page.py
 
 # On a machine with an NVIDIA GPU.
 test-gpu: $(VENV)/.gpu

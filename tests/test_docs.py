@@ -53,6 +53,15 @@ def test_public_names_are_documented(name):
         assert parameters <= described
 
 
+def test_results_are_those_of_the_recorded_tables():
+    import page
+
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page.filled(text) == text, "run `make results`"
+    shown = set(re.findall(r"images/results/(\w+)\.png", text))
+    assert shown == set(page.PICTURES) == {file.stem for file in page.IMAGES.iterdir()}
+
+
 def test_dir_lists_the_public_names():
     assert set(zerogap.__all__) == set(dir(zerogap))
     with pytest.raises(AttributeError, match="no attribute 'LinearSVM'"):

@@ -24,7 +24,7 @@ from zerogap.solvers.face import compile_for, has_faces, improve
 from zerogap.solvers.protocol import Answer, Solver, State
 
 # Rows visited together: one cache line of alpha.  Larger buckets are hardly faster per epoch, but
-# 64 fixed neighbours cost 2.5 times the epochs on data with few features (benchmarks/RESULTS.md).
+# 64 fixed neighbours cost 2.5 times the epochs on data with few features (benchmarks/TABLES.md).
 _BUCKET = 8
 _AHEAD = 16  # rows between asking for one and using it
 _WORTH_COPYING = 16_000_000  # bytes: below, the data stay in cache whatever the order
