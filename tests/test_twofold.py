@@ -1,0 +1,71 @@
+"""Linear algebra in twice the precision, held against rational numbers."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from zerogap import twofold
+
+TWICE = Fraction(1, 2**100)  # 2^-106 is the unit; sums of some ten terms lose a few bits
+
+
+def exact(x):
+    """Return numbers of twice the precision as rational ones."""
+    return [Fraction(float(high)) + Fraction(float(low)) for high, low in zip(*x, strict=True)]
+
+
+def near(found, wanted, size):
+    return all(
+        abs(a - b) <= TWICE * Fraction(float(size)) for a, b in zip(found, wanted, strict=True)
+    )
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((9, 4)) * 10.0 ** rng.integers(-6, 7, (9, 4))
+
+
+def test_sums_and_products_have_twice_the_digits(table):
+    rng = np.random.default_rng(1)
+    x, y = (rng.standard_normal(50) * 10.0 ** rng.integers(-8, 9, 50) for _ in range(2))
+    wide = twofold.exact_sum(x, 1e-17 * y)
+    assert exact(wide) == [Fraction(a) + Fraction(b) for a, b in zip(x, 1e-17 * y, strict=True)]
+    both = twofold.add(wide, twofold.twofold(y))
+    wanted = [a + Fraction(b) for a, b in zip(exact(wide), y, strict=True)]
+    assert near(exact(both), wanted, 1e9)
+    scaled = twofold.times(wide, y)
+    wanted = [a * Fraction(b) for a, b in zip(exact(wide), y, strict=True)]
+    assert all(abs(a - b) <= TWICE * abs(b) for a, b in zip(exact(scaled), wanted, strict=True))
+
+
+def test_products_of_rows_have_twice_the_digits(table):
+    w, c = twofold.exact_sum(np.ones(4), 1e-18), twofold.exact_sum(np.ones(9), 1e-19)
+    rows = [sum(Fraction(x) * v for x, v in zip(row, exact(w), strict=True)) for row in table]
+    assert near(exact(twofold.products(table, w)), rows, np.abs(table).sum())
+    sums = [sum(Fraction(x) * a for x, a in zip(col, exact(c), strict=True)) for col in table.T]
+    assert near(exact(twofold.column_sums(table, c)), sums, np.abs(table).sum())
+
+
+def test_factor_solves_with_columns_that_are_copies_but_for_twelve_digits():
+    table = np.random.default_rng(2).standard_normal((9, 4))
+    X = np.column_stack([table, table[:, 0], 1e9 * table[:, 2]])
+    X[:, 4] *= 1.0 + 1e-12 * np.arange(9)
+    X[:, 5] *= 1.0 + 1e-11 * np.arange(9)[::-1]
+    wanted = twofold.twofold(np.array([1.0, -2.0, 3.0, 0.5, -1.0, 1e-9]))
+    assert np.linalg.cond(X / np.linalg.norm(X, axis=0)) > 1e11
+    factor = twofold.Factor(twofold.moments(X, np.ones(9)))
+    found = factor.solve(twofold.column_sums(X, twofold.products(X, wanted)))
+    assert factor.complete
+    np.testing.assert_allclose(twofold.rounded(found), wanted[0], rtol=1e-5)
+
+
+def test_factor_leaves_out_what_depends_on_columns_before():
+    X = np.array([[1.0, 2.0, 1.0], [3.0, 6.0, -1.0], [0.5, 1.0, 4.0]])
+    factor = twofold.Factor(twofold.moments(X, np.ones(3)))
+    target = twofold.column_sums(X, twofold.twofold(np.array([1.0, -1.0, 2.0])))
+    found = factor.solve(target)
+    assert not factor.complete and found[0, 1] == 0.0
+    again = twofold.column_sums(X, twofold.products(X, found))
+    np.testing.assert_allclose(again[0], target[0], rtol=1e-25)
