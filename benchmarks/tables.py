@@ -1,6 +1,6 @@
 """Fit thousands of tables that nobody scaled with default settings; all must be certified.
 
-    python benchmarks/tables.py [--count 10000] [--first 0] [--jobs 2] [--peers] [--out FILE]
+    python benchmarks/tables.py [--count 10000] [--first 0] [--loss NAME] [--jobs 2] [--peers]
     python benchmarks/tables.py --only 1234 --verbose
 
 A case (table, loss, C, tol, weights, intercept, l1_ratio) follows from its seed, see
@@ -82,15 +82,22 @@ def run_peers(case: Any) -> dict[str, tuple[float, float]]:
     return found
 
 
-def run_cases(seeds: range, with_peers: bool) -> list[Record]:
+def run_cases(seeds: list[int], with_peers: bool) -> list[Record]:
     return [run_case(seed, with_peers) for seed in seeds]
+
+
+def chosen_seeds(options: argparse.Namespace) -> list[int]:
+    """Return the seeds that are asked for: all of a range, or those of some losses."""
+    from raw_cases import loss_of
+
+    seeds = range(options.first, options.first + options.count)
+    return [seed for seed in seeds if not options.loss or loss_of(seed) in options.loss]
 
 
 def results(options: argparse.Namespace) -> Iterator[list[Record]]:
     """Yield what the processes return, as it comes."""
-    last = options.first + options.count
-    step = CASES_AT_A_TIME
-    chunks = (range(k, min(k + step, last)) for k in range(options.first, last, step))
+    seeds, step = chosen_seeds(options), CASES_AT_A_TIME
+    chunks = (seeds[k : k + step] for k in range(0, len(seeds), step))
     with ProcessPoolExecutor(options.jobs) as pool:
 
         def submit(many: int) -> set:
@@ -202,6 +209,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="seed of the first case")
+    parser.add_argument("--loss", action="append", help="fit cases of this loss; may be repeated")
     parser.add_argument("--only", type=int, metavar="SEED", help="run this case alone")
     parser.add_argument("--verbose", action="store_true", help="with --only")
     parser.add_argument("--jobs", type=int, default=2, help="processes, of one thread each")
@@ -221,10 +229,11 @@ def show_progress(records: list[Record], count: int, start: float) -> None:
 def run_all(options: argparse.Namespace, write: Callable[[str], Any]) -> list[Record]:
     records: list[Record] = []
     start = time.monotonic()
+    count = len(chosen_seeds(options))
     for part in results(options):
         records += part
         write("".join(json.dumps(record) + "\n" for record in part))
-        show_progress(records, options.count, start)
+        show_progress(records, count, start)
     print(f"\n{len(records)} tables in {time.monotonic() - start:.0f} s")
     return sorted(records, key=lambda record: record["seed"])
 

@@ -96,6 +96,11 @@ class Outcome:
     model: object = None
 
 
+def loss_of(seed):
+    """Return the name of the loss of a seed's case, without drawing its table."""
+    return str(np.random.default_rng(seed).choice(ALL_LOSSES))
+
+
 def draw_case(seed, n_samples=None):
     """Return the case of a seed; `n_samples` makes another one, with so many rows."""
     rng = np.random.default_rng(seed)

@@ -70,3 +70,22 @@ def test_factor_leaves_out_what_depends_on_columns_before():
     assert found[0, 1] == 0.0
     again = twofold.column_sums(X, twofold.products(X, found))
     np.testing.assert_allclose(again[0], target[0], rtol=1e-25)
+
+
+def test_bases_are_orthonormal_to_twice_the_digits():
+    rough, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 6)))
+    basis = twofold.orthonormalised(rough)
+    gram = twofold.matrix_product(twofold.transposed(basis), basis)
+    assert np.abs((gram[0] - np.eye(6)) + gram[1]).max() < 1e-29
+    assert np.abs(basis[0] - rough).max() < 1e-14
+
+
+def test_matrix_products():
+    rng = np.random.default_rng(1)
+    A, B = rng.standard_normal((3, 40)), rng.standard_normal((40, 2))
+    found = twofold.matrix_product(twofold.twofold(A), twofold.twofold(B))
+    for j in range(2):
+        wanted = [
+            sum(Fraction(x) * Fraction(y) for x, y in zip(a, B[:, j], strict=True)) for a in A
+        ]
+        assert near(exact(found[:, :, j]), wanted, 40)
