@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 import zerogap as zg
 from zerogap.datasets import Mnist, load_mnist
-from zerogap.practical import error_rate
+from zerogap.lab.practical import error_rate
 
 SEEDS = range(7)  # smallest and largest enclose the median with probability 1 - 2 / 2^7 = 98 %
 TUNING_SEED = 1000

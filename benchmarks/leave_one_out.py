@@ -13,7 +13,7 @@ import numpy as np
 from data import load
 
 import zerogap as zg
-from zerogap.loo import leave_one_out
+from zerogap.leave_one_out import leave_one_out
 
 ROWS = 1000
 SAMPLE = 10  # fits that are timed, without rows evenly spread

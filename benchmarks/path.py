@@ -18,7 +18,7 @@ import numpy as np
 from data import load
 
 import zerogap as zg
-from zerogap.paths.reach import _SHARE, Reach
+from zerogap.paths.intervals import _SHARE, Reach
 
 LAM_MIN, LAM_MAX = 1e-6, 1.0
 

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import zerogap as zg
-from zerogap.loo import LeaveOneOut
+from zerogap.leave_one_out import LeaveOneOut
 
 COLOURS = {"free": "#0072B2", "bound": "#009E73", "solved": "#D55E00"}  # Okabe and Ito's palette
 NAMES = {

@@ -12,8 +12,7 @@ from scipy import sparse
 
 import zerogap as zg
 from optimum import optimum
-from zerogap.losses import LOSSES
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.losses import LOSSES, MULTICLASS_LOSSES
 
 BINARY = [name for name, cls in LOSSES.items() if cls.task == "classification"]
 REGRESSION = [name for name, cls in LOSSES.items() if cls.task == "regression"]

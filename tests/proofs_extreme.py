@@ -17,8 +17,7 @@ from scipy import sparse
 
 import zerogap as zg
 from zerogap import solvers, verify
-from zerogap.losses import LOSSES, as_loss
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.losses import ALL_LOSSES, LOSSES, MULTICLASS_LOSSES, as_loss
 from zerogap.solvers.block_sdca import BlockSDCA
 from zerogap.store import write_store
 from zerogap.streamed import StreamedProblem
@@ -109,7 +108,7 @@ def exact(problem_data, w, b, alpha):
     """Return bounds of P(w, b) and of D(alpha), None if alpha is a little outside its domain."""
     X, y, loss, lam, weights, free, ratio = problem_data
     many = loss.task == "multiclass"
-    names = {cls: name for name, cls in {**LOSSES, **MULTICLASS_LOSSES}.items()}
+    names = {cls: name for name, cls in ALL_LOSSES.items()}
     parameter = next(
         (getattr(loss, p) for p in ("gamma", "eps", "delta", "q") if hasattr(loss, p)), None
     )

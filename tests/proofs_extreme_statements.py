@@ -15,7 +15,7 @@ import zerogap as zg
 from exact_optimum import exact_optimum
 from proofs import JOINT, optima, random_case, rough_model, score_bounds
 from proofs_extreme import _loss, check, dual_point
-from zerogap.loo import leave_one_out
+from zerogap.leave_one_out import leave_one_out
 from zerogap.losses import LOSSES
 from zerogap.paths import PathError
 from zerogap.regions import Evidence, find_region

@@ -5,7 +5,7 @@ from scipy import sparse
 
 import zerogap as zg
 from optimum import optimum
-from zerogap.loo import leave_one_out
+from zerogap.leave_one_out import leave_one_out
 from zerogap.losses import LOSSES
 
 ROWS = 3  # of each problem, left out

@@ -11,8 +11,7 @@ import numpy as np
 from scipy import sparse
 
 import zerogap as zg
-from zerogap.losses import LOSSES, as_loss
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.losses import LOSSES, MULTICLASS_LOSSES, as_loss
 
 ALL_LOSSES = [*LOSSES, *MULTICLASS_LOSSES]
 OTHER_TARGET = 0.2  # of the fits for classes: one against the rest, or a joint loss on two classes

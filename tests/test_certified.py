@@ -7,8 +7,8 @@ import pytest
 
 import zerogap as zg
 from proofs import prove_intervals, prove_labels
-from zerogap.certified import score_bounds
 from zerogap.estimators import classifier, regressor
+from zerogap.regions.certified_predictions import score_bounds
 
 
 @pytest.mark.parametrize("start", range(0, 160, 40))

@@ -327,7 +327,7 @@ def test_command_refusals(line, message, code, command, tmp_path):
 
 
 def test_command_interrupted(command, monkeypatch, tmp_path):
-    from zerogap.cli.board import Board
+    from zerogap.cli.compare_table import Board
 
     show = Board.show
 
@@ -347,7 +347,7 @@ def test_command_interrupted(command, monkeypatch, tmp_path):
 def test_live_table_on_a_terminal(monkeypatch, problem):
     import io
 
-    from zerogap.cli.board import Board
+    from zerogap.cli.compare_table import Board
 
     class Terminal(io.StringIO):
         def isatty(self):

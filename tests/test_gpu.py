@@ -13,7 +13,7 @@ import zerogap as zg
 from problems import make_data
 from zerogap.cuda import DeviceError
 from zerogap.cuda.device import arrays
-from zerogap.gap import CLEAR
+from zerogap.problem.gap import CLEAR
 
 try:
     cp = arrays()
@@ -30,7 +30,7 @@ from cuda_cases.solvers import *  # noqa: E402, F403
 from cuda_cases.together import *  # noqa: E402, F403
 from zerogap.cuda import to_device  # noqa: E402
 from zerogap.cuda.rows import as_device_rows  # noqa: E402
-from zerogap.solvers import device_sdca  # noqa: E402
+from zerogap.cuda.solvers import sdca as device_sdca  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 

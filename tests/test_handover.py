@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import zerogap as zg
-from zerogap.checkpoint import CheckpointError
-from zerogap.loo import leave_one_out
-from zerogap.multiclass import balancing_factors
+from zerogap.leave_one_out import leave_one_out
+from zerogap.problem.multiclass import balancing_factors
 from zerogap.regions import find_region
+from zerogap.solvers.checkpoint import CheckpointError
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((60, 4)) + 1.0

@@ -13,7 +13,7 @@ import pytest
 
 import zerogap as zg
 from problems import make_problem
-from zerogap._jit import Struct, kernel
+from zerogap.kernels.jit import Struct, kernel
 from zerogap.losses import LOSSES
 
 TESTS = str(Path(__file__).parent)
@@ -147,15 +147,15 @@ def test_unwritable_cache_still_fits(tmp_path):
 
 
 def test_read_only_input_compiles_nothing_new():
-    from zerogap.rows import _add_rows
+    from zerogap.rows.loops import add_rows
 
     problem = make_problem("hinge")
     problem.weights(np.ones(40))
-    compiled = len(_add_rows.signatures)
+    compiled = len(add_rows.signatures)
     X = problem.rows.X.copy()
     X.flags.writeable = False
     zg.Problem(X, problem.y, "hinge").weights(np.ones(40))
-    assert len(_add_rows.signatures) == compiled
+    assert len(add_rows.signatures) == compiled
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import proofs_leave_one_out
 import zerogap as zg
 from problems import make_problem
 from proofs_leave_one_out import prove_leave_one_out, score_without
-from zerogap.loo import leave_one_out
+from zerogap.leave_one_out import leave_one_out
 from zerogap.losses import LOSSES
 
 PROBLEMS = 200
@@ -128,7 +128,7 @@ def test_what_is_wrong_remains_wrong(loss, intercept):
 
 
 def test_bounds_hold_for_a_rough_model_too():
-    from zerogap.loo.bounds import Origin, Witness
+    from zerogap.leave_one_out.bounds import Origin, Witness
 
     X, y = make_classes()
     for intercept in (False, True):

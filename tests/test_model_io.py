@@ -22,7 +22,7 @@ from sklearn.linear_model import Ridge
 
 import zerogap as zg
 from problems import make_data
-from zerogap.container import MAJOR, MINOR
+from zerogap.io.container import MAJOR, MINOR
 from zerogap.losses import Hinge
 from zerogap.model_io import ModelFileError, load, loads, read, recertify, save, to_onnx
 from zerogap.model_io.stores import recertify_store

@@ -10,8 +10,7 @@ import optimum as reference
 import zerogap as zg
 from optimum import optimum
 from proofs import JOINT, REGRESSION
-from zerogap.losses import LOSSES
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.losses import LOSSES, MULTICLASS_LOSSES
 
 ALL = [*LOSSES, *MULTICLASS_LOSSES]
 

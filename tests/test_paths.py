@@ -11,8 +11,8 @@ import zerogap as zg
 from problems import make_data
 from proofs_path import prove_path
 from zerogap.paths import PathError, run
-from zerogap.paths.reach import Reach, balanced_votes, check_interval
-from zerogap.row_sums import penalty_and_slack
+from zerogap.paths.intervals import Reach, balanced_votes, check_interval
+from zerogap.problem.row_sums import penalty_and_slack
 
 LAMS = np.geomspace(1e-3, 1.0, 7)
 

@@ -11,7 +11,7 @@ import pytest
 import zerogap as zg
 from zerogap import cli
 from zerogap.datasets import Mnist, load_mnist, mnist
-from zerogap.practical import Settings, UsageError, error_rate, run
+from zerogap.lab.practical import Settings, UsageError, error_rate, run
 
 testing = pytest.importorskip("typer.testing")
 
@@ -79,7 +79,7 @@ def command(small, monkeypatch, tmp_path):
         asked.append(name)
         return small
 
-    monkeypatch.setattr("zerogap.practical.load_mnist", load)
+    monkeypatch.setattr("zerogap.lab.practical.load_mnist", load)
 
     def call(line):
         arguments = ["practical", "--out", str(tmp_path), *line.split()]
@@ -149,7 +149,7 @@ def test_same_seed_same_numbers(command):
 
 
 def test_numbers_of_a_run(small, monkeypatch, tmp_path):
-    monkeypatch.setattr("zerogap.practical.load_mnist", lambda name: small)
+    monkeypatch.setattr("zerogap.lab.practical.load_mnist", lambda name: small)
     lines = []
     settings = Settings(opt="bcfw", epochs=3, seed=0, xp_name="mine")
     outcome = run(settings, tmp_path / "new" / "folder", lambda text, style="": lines.append(text))
@@ -167,7 +167,7 @@ def test_numbers_of_a_run(small, monkeypatch, tmp_path):
 
 
 def test_estimate_is_the_mean_before_each_update(small, monkeypatch, tmp_path):
-    monkeypatch.setattr("zerogap.practical.load_mnist", lambda name: small)
+    monkeypatch.setattr("zerogap.lab.practical.load_mnist", lambda name: small)
     result = run(Settings(opt="gd", obj="logistic", epochs=2, seed=0), tmp_path).result
     assert result.history["estimate"][1] == pytest.approx(np.log(10))  # at w = 0
     assert result.history["estimate"][2] == pytest.approx(result.history["primal"][1])
@@ -180,14 +180,14 @@ def test_failures_end_with_1(command, monkeypatch, tmp_path):
     )
     assert (outcome.exit_code, outcome.stdout) == (1, "")
     assert "file" in outcome.stderr
-    monkeypatch.setattr("zerogap.practical.find_spec", lambda name: None)
+    monkeypatch.setattr("zerogap.lab.practical.find_spec", lambda name: None)
     outcome = command("--opt gd")
     assert (outcome.exit_code, outcome.stdout) == (1, "")
     assert "zerogap[lab]" in outcome.stderr
 
 
 def test_interrupted_runs(small, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("zerogap.practical.load_mnist", lambda name: small)
+    monkeypatch.setattr("zerogap.lab.practical.load_mnist", lambda name: small)
     solve = zg.solvers.solve
 
     def interrupted_at(epoch):

@@ -14,7 +14,7 @@ from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 
 import zerogap as zg
 from problems import make_data
-from zerogap.centring import centred
+from zerogap.problem.centring import centred
 from zerogap.solvers.rotation import rotated
 
 MARGINS = ("hinge", "smooth-hinge", "squared-hinge", "logistic")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zerogap as zg
-from zerogap.refining import refinement
+from zerogap.problem.refining import refinement
 
 
 def raw_problem(loss, seed, fit_intercept=False, l1_ratio=0.0):

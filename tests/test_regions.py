@@ -6,7 +6,7 @@ import pytest
 import zerogap as zg
 from problems import make_problem
 from zerogap.losses import LOSSES
-from zerogap.proving import Proof
+from zerogap.problem.proving import Proof
 from zerogap.regions import Evidence, find_region
 
 MULTICLASS = ("multiclass-hinge", "softmax")

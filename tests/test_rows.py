@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from zerogap._jit import kernel
+from zerogap.kernels.jit import kernel
 from zerogap.penalties import L2, ElasticNet
 from zerogap.rows import CSRRows, DenseRows, as_rows, compact
 

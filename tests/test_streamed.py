@@ -13,8 +13,8 @@ from scipy import sparse
 import zerogap as zg
 from problems import make_data
 from raw_stored import CASES, make_table
-from zerogap.centring import centred
 from zerogap.losses import LOSSES, as_loss
+from zerogap.problem.centring import centred
 from zerogap.solvers import BlockNewton, BlockSDCA
 from zerogap.solvers.summed_newton import sums_at
 from zerogap.store import Store, write_store

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import zerogap as zg
 from problems import make_data
-from zerogap.certificate import Certificate
+from zerogap.problem.certificate import Certificate
 from zerogap.sweeps import Cell, Fit, Sweep, draw, picture, run, sweep
 from zerogap.transforms import GaussianLandmarks
 

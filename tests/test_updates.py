@@ -10,14 +10,13 @@ from scipy import sparse
 import zerogap as zg
 from problems import make_data
 from proofs_updates import prove_updates
-from zerogap.losses import LOSSES
+from zerogap.losses import ALL_LOSSES
 from zerogap.model_io import load, recertify, save
 from zerogap.model_io.files import read
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
 from zerogap.store import Store, write_store
 from zerogap.streamed import load as load_store
 
-TASKS = {name: cls.task for name, cls in {**LOSSES, **MULTICLASS_LOSSES}.items()}
+TASKS = {name: cls.task for name, cls in ALL_LOSSES.items()}
 rng = np.random.default_rng(0)
 X = rng.standard_normal((150, 6))
 Y2 = np.where(X[:, 0] + 0.7 * rng.standard_normal(150) > 0.3, "yes", "no")

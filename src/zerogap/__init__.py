@@ -16,11 +16,8 @@ if TYPE_CHECKING:
     from zerogap import bounds, dask, datasets, lab, losses, readers, regions, solvers, store
     from zerogap import transforms as transforms
     from zerogap.audit import Audit, certify
-    from zerogap.certificate import Certificate
     from zerogap.comparison import Comparison, compare
-    from zerogap.conversion import convert
     from zerogap.estimators import LinearClassifier, LinearRegressor
-    from zerogap.history import History
     from zerogap.losses import (
         Absolute,
         EpsilonInsensitive,
@@ -28,21 +25,25 @@ if TYPE_CHECKING:
         Huber,
         Logistic,
         Loss,
+        MulticlassHinge,
         Quantile,
         SmoothHinge,
+        Softmax,
         Squared,
         SquaredHinge,
     )
     from zerogap.model_io.files import ModelFileError, load, save
-    from zerogap.multiclass_losses import MulticlassHinge, Softmax
-    from zerogap.paths.reach import PathError
+    from zerogap.paths.intervals import PathError
     from zerogap.paths.run import Path, path
     from zerogap.problem import Problem
+    from zerogap.problem.certificate import Certificate
+    from zerogap.readers.conversion import convert
     from zerogap.solvers.asdca import ASDCA
     from zerogap.solvers.auto import Auto
     from zerogap.solvers.base import Result, solve
     from zerogap.solvers.bcfw import BCFW
     from zerogap.solvers.gd import GD
+    from zerogap.solvers.history import History
     from zerogap.solvers.interior_point import InteriorPoint
     from zerogap.solvers.newton import Newton
     from zerogap.solvers.pegasos import Pegasos
@@ -59,13 +60,13 @@ _MODULES = {
     "certify": "audit",
     "LinearClassifier": "estimators",
     "LinearRegressor": "estimators",
-    "History": "history",
+    "History": "solvers.history",
     "Loss": "losses",
     "Absolute": "losses",
     "EpsilonInsensitive": "losses",
     "Hinge": "losses",
-    "MulticlassHinge": "multiclass_losses",
-    "Softmax": "multiclass_losses",
+    "MulticlassHinge": "losses",
+    "Softmax": "losses",
     "Huber": "losses",
     "Logistic": "losses",
     "Quantile": "losses",
@@ -74,13 +75,13 @@ _MODULES = {
     "SquaredHinge": "losses",
     "Path": "paths.run",
     "path": "paths.run",
-    "PathError": "paths.reach",
+    "PathError": "paths.intervals",
     "Curve": "sweeps.curve",
     "path_cv": "sweeps.curve",
     "Store": "store",
     "write_store": "store",
-    "convert": "conversion",
-    "Certificate": "certificate",
+    "convert": "readers.conversion",
+    "Certificate": "problem.certificate",
     "Problem": "problem",
     "Result": "solvers.base",
     "Solver": "solvers.protocol",

@@ -13,25 +13,26 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import compute_class_weight
 
-from zerogap.centring import centred
-from zerogap.certificate import Certificate
-from zerogap.history import Record
 from zerogap.losses import (
     EpsilonInsensitive,
     Hinge,
     Huber,
     Logistic,
     Loss,
+    MulticlassHinge,
+    Softmax,
     Squared,
     SquaredHinge,
     as_loss,
 )
-from zerogap.multiclass_losses import MulticlassHinge, Softmax
 from zerogap.problem import Problem
+from zerogap.problem.centring import centred
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.validation import class_factors
 from zerogap.rows import DenseRows, as_rows
 from zerogap.solvers import Auto, Solver, solve
+from zerogap.solvers.history import Record
 from zerogap.solvers.protocol import Answer
-from zerogap.validation import class_factors
 
 _SKLEARN_BALANCES_WEIGHTS = "sample_weight" in inspect.signature(compute_class_weight).parameters
 

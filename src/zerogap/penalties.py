@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import copysign
 
-from zerogap._jit import Struct
+from zerogap.kernels.jit import Struct
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ import pytest
 import zerogap as zg
 from zerogap import cli
 from zerogap.cli.choices import Format, Loss, Solver
-from zerogap.losses import LOSSES
+from zerogap.losses import LOSSES, MULTICLASS_LOSSES
 from zerogap.model_io import load
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
 from zerogap.readers import FORMATS
 from zerogap.solvers import SOLVERS
 

@@ -10,8 +10,8 @@ import numpy as np
 import zerogap as zg
 from problems import make_data
 from zerogap.cuda import DeviceError
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
-from zerogap.solvers.device_sdca import DeviceSDCA
+from zerogap.cuda.solvers.sdca import DeviceSDCA
+from zerogap.losses import MULTICLASS_LOSSES
 
 PLAIN = ("dense", np.float64, False, False, 0.0)
 VARIANTS = [  # storage, dtype, weighted, intercept, l1_ratio

@@ -10,8 +10,7 @@ from problems import make_data
 from zerogap.cuda import DeviceProblem, to_device
 from zerogap.cuda.device import to_host
 from zerogap.cuda.rows import as_device_rows
-from zerogap.losses import LOSSES
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.losses import LOSSES, MULTICLASS_LOSSES
 
 
 def point_of(problem):

@@ -10,9 +10,9 @@ from cuda_cases.common import BOTH, PLAIN, break_down, make, solve
 from problems import make_data
 from zerogap.cuda import DeviceError, device, to_device
 from zerogap.cuda.device import watched
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.cuda.solvers.sdca import DeviceSDCA
+from zerogap.losses import MULTICLASS_LOSSES
 from zerogap.solvers import BlockSDCA
-from zerogap.solvers.device_sdca import DeviceSDCA
 from zerogap.store import write_store
 from zerogap.streamed import StreamedProblem
 

@@ -12,10 +12,9 @@ from cuda_cases.common import BOTH, PLAIN, make, near_optimum, solve
 from problems import make_data
 from zerogap.cuda import directions, to_device
 from zerogap.cuda.device import arrays, to_host
-from zerogap.losses import ResidualLoss
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.cuda.solvers.sdca import DeviceSDCA
+from zerogap.losses import MULTICLASS_LOSSES, ResidualLoss
 from zerogap.solvers import MulticlassNewton, device_auto, device_sdca, hessian
-from zerogap.solvers.device_sdca import DeviceSDCA
 
 SOLVERS = {  # with a tolerance that suits, and losses
     "sdca": (zg.SDCA(), 1e-5, ["hinge", "logistic", "huber"]),

@@ -4,7 +4,7 @@ import pytest
 
 from zerogap.lab.chapters import chapters
 from zerogap.lab.chapters.s0_outputs import _OPTIONS
-from zerogap.lab.looks import looks
+from zerogap.lab.line_styles import looks
 
 FIGURES = {f.id: f for chapter in chapters() for e in chapter.experiments for f in e.figures}
 

@@ -27,7 +27,7 @@ from zerogap.lab import (
     mean,
 )
 from zerogap.lab.images import unpack
-from zerogap.lab.looks import looks
+from zerogap.lab.line_styles import looks
 from zerogap.lab.pictures import draw
 from zerogap.lab.report import NOT_JUDGED, make_report, tied, write_report
 from zerogap.lab.runner import run

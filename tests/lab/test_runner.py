@@ -7,12 +7,12 @@ import pytest
 
 import zerogap as zg
 from lab import toys
-from zerogap.checks import code_targets
 from zerogap.lab import Arm, Data, Experiment, final
 from zerogap.lab import data as lab_data
 from zerogap.lab import tables as lab_tables
 from zerogap.lab.cells import make_problem, optimum
 from zerogap.lab.runner import run
+from zerogap.problem.checks import code_targets
 
 SIMULATED = Data("simulated", options={"n_samples": 60}, test=0.25)
 EXPERIMENT = Experiment(

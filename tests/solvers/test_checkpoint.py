@@ -10,8 +10,8 @@ import pytest
 
 import zerogap as zg
 from problems import make_problem
-from zerogap.checkpoint import CheckpointError
-from zerogap.container import unpack, write
+from zerogap.io.container import unpack, write
+from zerogap.solvers.checkpoint import CheckpointError
 
 OPTIONS = {"tol": 1e-9, "random_state": 0, "record": "epoch", "checkpoint_every": 0}
 
@@ -64,7 +64,7 @@ def test_a_second_run_is_refused_while_the_first_goes_on(tmp_path):
 def test_another_process_is_refused_and_a_dead_one_is_not_waited_for(tmp_path):
     path = tmp_path / "run"
     code = (
-        "import sys, time; from pathlib import Path; from zerogap.atomic import locked\n"
+        "import sys, time; from pathlib import Path; from zerogap.io.atomic import locked\n"
         "with locked(Path(sys.argv[1])) as free: print(free, flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", code, str(path)]

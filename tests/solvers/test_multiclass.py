@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import zerogap as zg
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.losses import MULTICLASS_LOSSES
 
 LOSSES = [cls() for cls in MULTICLASS_LOSSES.values()]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -15,8 +15,8 @@ import pytest
 
 import zerogap as zg
 from problems import make_problem
-from zerogap.checkpoint import CheckpointError
-from zerogap.progress import Progress
+from zerogap.solvers.checkpoint import CheckpointError
+from zerogap.solvers.progress import Progress
 
 SLOW = {"tol": 0.0, "max_epochs": 10**7, "random_state": 0}  # never ends by itself
 
@@ -359,7 +359,7 @@ class Terminal(io.StringIO):
 
 
 def run_with(stream, monkeypatch):
-    monkeypatch.setattr("zerogap.progress.sys.stderr", stream)
+    monkeypatch.setattr("zerogap.solvers.progress.sys.stderr", stream)
     return zg.solve(problem(), zg.SDCA(), tol=1e-6, random_state=0, verbose=1)
 
 

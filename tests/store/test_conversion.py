@@ -16,8 +16,8 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from zerogap.conversion import convert
 from zerogap.readers import DataError, Encoder, read
+from zerogap.readers.conversion import convert
 from zerogap.store import Store, StoreError
 
 N = 2500
@@ -28,7 +28,7 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr("zerogap.store.writer._LARGEST_RUN", 30_000)
     monkeypatch.setattr("zerogap.readers.batches._PIECE", 10_000)
     monkeypatch.setattr("zerogap.readers.files.Stream.read.__defaults__", (10_000,))
-    monkeypatch.setattr("zerogap.conversion._ROWS", 300)
+    monkeypatch.setattr("zerogap.readers.conversion._ROWS", 300)
 
 
 @pytest.fixture
@@ -349,7 +349,7 @@ def test_damaged_leftovers_are_not_trusted(tmp_path, svmlight, damage):
 KILLED = """
 import os, signal, sys
 import zerogap.store.writer
-from zerogap.conversion import convert
+from zerogap.readers.conversion import convert
 from zerogap.readers.files import Stream
 
 zerogap.store.writer._LARGEST_RUN = 30_000

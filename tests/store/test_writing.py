@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from zerogap.atomic import locked
+from zerogap.io.atomic import locked
 from zerogap.store import Progress, Store, StoreError, write_store
 
 X, Y = np.arange(1.0, 9).reshape(4, 2), np.array([0, 1, 1, 0])

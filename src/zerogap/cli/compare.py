@@ -140,8 +140,8 @@ def register(app: Any) -> None:
 
 def _run_config(config: Path, out: Path, json: bool) -> None:
     """Run the experiment that a file declares, and write its report."""
+    from zerogap.cli.progress_table import TallyBoard
     from zerogap.cli.reproduce import check_packages, show_report
-    from zerogap.cli.tally import TallyBoard
 
     with failures("compare"):
         check_packages()
@@ -175,9 +175,9 @@ def _problem(given: Input, loss: str | None, lam: float | None, intercept: bool)
     """Return the problem, and the test targets coded in the same way."""
     from sklearn.utils.multiclass import type_of_target
 
-    from zerogap.checks import code_targets
     from zerogap.losses import as_loss
     from zerogap.problem import Problem
+    from zerogap.problem.checks import code_targets
 
     kind = type_of_target(given.y)
     if loss is None and kind not in _LOSSES:
@@ -200,7 +200,7 @@ def _field(problem: Any, text: str | None) -> list[Any]:
 
 
 def _race(problem: Any, field: list[Any], X_test: Any, y_test: Any, options: dict[str, Any]) -> Any:
-    from zerogap.cli.board import Board, error_form
+    from zerogap.cli.compare_table import Board, error_form
     from zerogap.comparison import compare
     from zerogap.comparison.contestants import short_name
 
@@ -213,7 +213,7 @@ def _race(problem: Any, field: list[Any], X_test: Any, y_test: Any, options: dic
 
 
 def _show(outcome: Any, paths: dict[str, Path]) -> None:
-    from zerogap.cli.board import print_summary
+    from zerogap.cli.compare_table import print_summary
 
     typer.echo(f"{outcome.data}: {outcome.problem}\n")
     print_summary(outcome)

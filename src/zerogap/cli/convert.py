@@ -116,7 +116,7 @@ def register(data: Any) -> None:
 def _convert(source: str, store: Path, reading: dict[str, Any], options: dict[str, Any]) -> Any:
     """Convert a file, or the data set of that name."""
     if source == "-" or Path(source).exists():
-        from zerogap.conversion import convert
+        from zerogap.readers.conversion import convert
 
         return convert(source, store, **reading, **options)
     from zerogap.cli.inputs import open_data

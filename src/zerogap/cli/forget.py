@@ -112,7 +112,7 @@ def _forget(model: Any, rows: list[int], data: Any) -> Any:
 
     from sklearn.exceptions import ConvergenceWarning
 
-    from zerogap import updates
+    from zerogap.estimators import updates
 
     with warnings.catch_warnings(), progress(model.tol) as show:
         warnings.simplefilter("ignore", ConvergenceWarning)  # the exit code and a line say it

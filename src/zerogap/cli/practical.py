@@ -72,7 +72,7 @@ def register(app: Any) -> None:
         out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path(),
     ) -> None:
         """Train a linear model on MNIST and print a line per epoch."""
-        from zerogap.practical import Settings, UsageError, run
+        from zerogap.lab.practical import Settings, UsageError, run
 
         settings = Settings(
             dataset=str(dataset),

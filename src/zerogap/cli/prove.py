@@ -107,7 +107,7 @@ def _open_for_model(model: Path, data: str, format: str | None) -> tuple[Any, In
     if is_store(data):
         file, store = open_store_for_model(model, data, None)
         return file, _loaded(store)
-    from zerogap.updates import data_fingerprint
+    from zerogap.estimators.updates import data_fingerprint
 
     file, given = open_for_model(model, data, format=format)
     for weights in (None, _weights(data)):

@@ -61,7 +61,7 @@ def register(app: Any) -> None:
         Writes report.html, SUMMARY.md, figures as PNG and SVG, and tidy tables as Parquet and CSV.
         Runs that are done are kept: after Ctrl-C the same command goes on from there.
         """
-        from zerogap.cli.tally import TallyBoard
+        from zerogap.cli.progress_table import TallyBoard
 
         with failures("reproduce"):
             check_packages()

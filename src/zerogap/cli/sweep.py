@@ -183,12 +183,11 @@ def parse_grid(name: str, text: str) -> list[float] | list[int]:
 
 def _model(loss: str, solver: str) -> dict[str, Any]:
     """Return loss and solver, with their options."""
-    from zerogap.losses import LOSSES
-    from zerogap.multiclass_losses import MULTICLASS_LOSSES
+    from zerogap.losses import ALL_LOSSES
     from zerogap.solvers import SOLVERS
 
     return {
-        "loss": name_or_object(loss, LOSSES | MULTICLASS_LOSSES),
+        "loss": name_or_object(loss, ALL_LOSSES),
         "solver": name_or_object(solver, SOLVERS),
     }
 

@@ -168,11 +168,10 @@ def register(app: Any) -> None:
 def _make_model(loss: str, solver: str, class_weight: str | None, settings: dict[str, Any]) -> Any:
     """Return the estimator for this loss."""
     from zerogap.estimators import LinearClassifier, LinearRegressor
-    from zerogap.losses import LOSSES, as_loss
-    from zerogap.multiclass_losses import MULTICLASS_LOSSES
+    from zerogap.losses import ALL_LOSSES, as_loss
     from zerogap.solvers import SOLVERS
 
-    phi = name_or_object(loss, LOSSES | MULTICLASS_LOSSES)
+    phi = name_or_object(loss, ALL_LOSSES)
     method = name_or_object(solver, SOLVERS)
     if as_loss(phi).task != "regression":
         weights = class_weight and str(class_weight)

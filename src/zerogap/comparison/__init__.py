@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from zerogap.checks import check_targets
 from zerogap.comparison.contestants import default_solvers, parse_solver, short_name
 from zerogap.comparison.outcome import Comparison, Curve, Run, Summary
-from zerogap.history import Record
 from zerogap.problem import Problem
+from zerogap.problem.checks import check_targets
 from zerogap.rows import as_rows
 from zerogap.solvers import SDCA, Result, Solver, solve
+from zerogap.solvers.history import Record
 
 __all__ = ["Comparison", "Curve", "Run", "Summary", "compare", "default_solvers", "parse_solver"]
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zerogap.certificate import Certificate
 from zerogap.problem import Problem
+from zerogap.problem.certificate import Certificate
 from zerogap.solvers import Result, Solver
 
 COLUMNS = ("epoch", "examples", "seconds", "cpu_seconds", "primal", "dual", "gap")

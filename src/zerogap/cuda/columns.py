@@ -14,11 +14,11 @@ import numpy as np
 
 from zerogap.cuda.device import SIMULATED, to_host
 from zerogap.cuda.kernels import cuda, launch, module_of, view
-from zerogap.gap import Sizes, Terms, conclude
 from zerogap.losses import Loss
 from zerogap.problem import Problem
-from zerogap.proving import Proof
-from zerogap.row_sums import (
+from zerogap.problem.gap import Sizes, Terms, conclude
+from zerogap.problem.proving import Proof
+from zerogap.problem.row_sums import (
     clip_duals,
     sum_conjugates,
     sum_penalty_conjugates,

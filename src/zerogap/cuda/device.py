@@ -76,7 +76,7 @@ def sparse_arrays() -> ModuleType:
 def free_memory() -> float:
     """Return the bytes that are free on the GPU, those that CuPy keeps for itself included."""
     if SIMULATED:
-        from zerogap.memory import free_memory as of_host
+        from zerogap.io.memory import free_memory as of_host
 
         return of_host()
     cupy = arrays()

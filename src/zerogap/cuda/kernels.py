@@ -1,4 +1,4 @@
-"""Compile for a GPU what `zerogap._jit` compiles for the processor.
+"""Compile for a GPU what `zerogap.kernels.jit` compiles for the processor.
 
 A `Struct` such as a loss becomes a module whose numbers are constants and whose functions are its
 methods: numba-cuda knows modules, so that methods are compiled as they are written.
@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from zerogap import elementary
-from zerogap._jit import Struct
 from zerogap.cuda.device import SIMULATED, arrays, to_host
+from zerogap.kernels import exp_log
+from zerogap.kernels.jit import Struct
 
 arrays()
 if not hasattr(np, "row_stack"):  # numpy from 2.5 on; numba-cuda up to 0.30 asks for it
@@ -77,7 +77,7 @@ def on_device(function: FunctionType) -> Any:
     scope = dict(function.__globals__)
     for name in function.__code__.co_names:
         value: Any = scope.get(name)
-        if value is elementary:  # made for processors
+        if value is exp_log:  # made for processors
             scope[name] = math
         elif hasattr(value, "py_func"):
             scope[name] = on_device(value.py_func)

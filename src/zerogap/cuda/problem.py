@@ -1,4 +1,4 @@
-"""The problems of `zerogap.problem` and `zerogap.multiclass`, with their arrays on a GPU."""
+"""The problems of `zerogap.problem` with their arrays on a GPU."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from zerogap.cuda.columns import best_intercepts
 from zerogap.cuda.device import SIMULATED, arrays, check_memory, free_memory, to_host, watched
 from zerogap.cuda.kernels import launch
 from zerogap.cuda.rows import as_device_rows
-from zerogap.multiclass import MulticlassProblem
-from zerogap.problem import NOWHERE, Problem
+from zerogap.problem.multiclass import MulticlassProblem
+from zerogap.problem.one_score import NOWHERE, Problem
 
 # rows whose slopes one block of threads adds up sooner than all blocks are asked to
 _SHORT = 10 if SIMULATED else 1 << 18

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 if find_spec("distributed") is None:
     raise ImportError("distributed training needs dask: pip install 'zerogap[dask]'")
 
-from zerogap.dask.crew import Recovery
 from zerogap.dask.estimators import LinearClassifier, LinearRegressor
+from zerogap.dask.workers import Recovery
 
 __all__ = ["LinearClassifier", "LinearRegressor", "Recovery"]

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 import zerogap
+from zerogap.problem.validation import fingerprint, refuse_targets, refuse_type, sample_weights
 from zerogap.rows import CSRRows, DenseRows, as_rows, shift_from
 from zerogap.store import Store
-from zerogap.validation import fingerprint, refuse_targets, refuse_type, sample_weights
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 import dask
 from zerogap import estimators
-from zerogap.certificate import Certificate
-from zerogap.checks import as_seed
 from zerogap.dask.backend import DaskBackend
-from zerogap.dask.crew import Crew
 from zerogap.dask.fitting import connected, run_id, specs, state, train
 from zerogap.dask.sources import as_sources
 from zerogap.dask.training import Limits
+from zerogap.dask.workers import Crew
 from zerogap.losses import Loss, as_loss
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.checks import as_seed
+from zerogap.problem.validation import check_number
 from zerogap.store import Store
-from zerogap.validation import check_number
 
 _SHARED = (
     *("loss", "lam", "l1_ratio", "fit_intercept", "tol", "max_seconds"),
@@ -59,7 +59,7 @@ _PARAMETERS = """
     verbose : int
         Whether to print a line per round: gap, bytes sent and received, workers.
     callback : callable, optional
-        Called with each `zerogap.history.Record`; the fit stops if it returns True.
+        Called with each `zerogap.solvers.history.Record`; the fit stops if it returns True.
 """
 
 

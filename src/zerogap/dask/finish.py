@@ -8,11 +8,11 @@ from typing import Any, cast
 import numpy as np
 from scipy import sparse
 
-from zerogap.dask.crew import Restart
 from zerogap.dask.messages import Message, Reply
 from zerogap.dask.training import Run, totals
+from zerogap.dask.workers import Restart
 from zerogap.problem import Problem
-from zerogap.row_sums import penalty_cost
+from zerogap.problem.row_sums import penalty_cost
 from zerogap.rows import CSRRows
 from zerogap.solvers.auto import IDLE_STEPS
 from zerogap.solvers.sdca import SDCA

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from distributed import Client, LocalCluster
 
-from zerogap.checks import check_scale, is_positive
 from zerogap.dask import finish
 from zerogap.dask.chunks import Summary, joint_shifts
-from zerogap.dask.crew import Crew
 from zerogap.dask.saving import load
 from zerogap.dask.training import Limits, Outcome, Run, local_epochs
 from zerogap.dask.work import Spec
+from zerogap.dask.workers import Crew
 from zerogap.losses import Loss
 from zerogap.problem import Problem
-from zerogap.validation import class_factors
+from zerogap.problem.checks import check_scale, is_positive
+from zerogap.problem.validation import class_factors
 
 
 @contextlib.contextmanager

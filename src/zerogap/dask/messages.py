@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.gap import Terms
+from zerogap.problem.gap import Terms
 from zerogap.solvers.summed_newton import Sums
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from zerogap.atomic import write_file
-from zerogap.checkpoint import CheckpointError
-from zerogap.container import FileError, read_bytes, unpack, write
+from zerogap.io.atomic import write_file
+from zerogap.io.container import FileError, read_bytes, unpack, write
+from zerogap.solvers.checkpoint import CheckpointError
 
 
 @dataclass(frozen=True)

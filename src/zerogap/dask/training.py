@@ -17,22 +17,22 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import brentq
 
-from zerogap.centring import Centred
-from zerogap.certificate import Certificate
-from zerogap.dask.crew import Crew, Restart
 from zerogap.dask.messages import Message, Reply
 from zerogap.dask.saving import Saved, save
 from zerogap.dask.work import Spec
-from zerogap.gap import ENOUGH, Sizes, conclude, displaced
-from zerogap.history import History, Record
+from zerogap.dask.workers import Crew, Restart
+from zerogap.io.memory import free_memory
 from zerogap.losses import Loss
-from zerogap.memory import free_memory
 from zerogap.penalties import L2
 from zerogap.problem import Problem
-from zerogap.proving import Proof, conclude_precisely, rounded_columns
-from zerogap.row_sums import penalty_and_slack, penalty_cost
+from zerogap.problem.centring import Centred
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.gap import ENOUGH, Sizes, conclude, displaced
+from zerogap.problem.proving import Proof, conclude_precisely, rounded_columns
+from zerogap.problem.row_sums import penalty_and_slack, penalty_cost
 from zerogap.solvers.auto import HOPELESS_CONDITION
 from zerogap.solvers.hessian import DIRECT
+from zerogap.solvers.history import History, Record
 
 _PATIENCE = 4  # further rounds of local epochs that are worth waiting for
 _GRID = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from zerogap._jit import rowwise
 from zerogap.dask.chunks import Data, Summary, read
 from zerogap.dask.messages import Measure, Message, Reply
+from zerogap.kernels.jit import rowwise
 from zerogap.losses import Loss
-from zerogap.multiclass import MulticlassProblem, set_row_gaps
 from zerogap.penalties import L2
 from zerogap.problem import Problem
+from zerogap.problem.multiclass import MulticlassProblem, set_row_gaps
 from zerogap.solvers.sdca import block_steps, sdca_steps
 from zerogap.solvers.summed_newton import sums_at
 

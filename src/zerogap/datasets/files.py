@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from zerogap.atomic import write_file
+from zerogap.io.atomic import write_file
 
 __all__ = ["Bar", "DataFile", "cache_folder", "find", "make_folder", "read"]
 

@@ -12,24 +12,28 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from zerogap.certified import UNSETTLED, difference, settled_labels, until_settled
 from zerogap.cuda.device import is_on_device, to_host
 from zerogap.cuda.placing import on_device_array
 from zerogap.estimators.model import LinearModel
 from zerogap.estimators.parameters import all_or_nothing, with_shared_parameters
-from zerogap.losses import Logistic, Loss
-from zerogap.memory import free_memory
-from zerogap.multiclass_losses import Softmax
+from zerogap.io.memory import free_memory
+from zerogap.losses import Logistic, Loss, Softmax
 from zerogap.problem import Problem
-from zerogap.solvers import Result
-from zerogap.store import Store
-from zerogap.validation import (
+from zerogap.problem.validation import (
     check_number,
     class_factors,
     find_classes,
     fingerprint,
     sample_weights,
 )
+from zerogap.regions.certified_predictions import (
+    UNSETTLED,
+    difference,
+    settled_labels,
+    until_settled,
+)
+from zerogap.solvers import Result
+from zerogap.store import Store
 
 
 @with_shared_parameters

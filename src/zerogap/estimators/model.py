@@ -18,23 +18,16 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from zerogap import updates
-from zerogap.certificate import Certificate
-from zerogap.checks import as_seed
 from zerogap.cuda.device import DeviceError, is_on_device, to_host
 from zerogap.cuda.placing import on_device, on_device_array
-from zerogap.estimators.running import Budget, run_all
-from zerogap.loo import LeaveOneOut, leave_one_out_of
-from zerogap.losses import LOSSES, Loss, as_loss
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.estimators import updates
+from zerogap.estimators.threads import Budget, run_all
+from zerogap.leave_one_out import LeaveOneOut, leave_one_out_of
+from zerogap.losses import ALL_LOSSES, Loss, as_loss
 from zerogap.problem import Problem
-from zerogap.regions import Evidence, Known, Region
-from zerogap.rows import CSRRows, DenseRows, as_rows
-from zerogap.solvers import SDCA, Auto, BlockSDCA, Result, Solver, as_solver, solve
-from zerogap.solvers.devices import Together, check_device, problems_together
-from zerogap.store import Store
-from zerogap.streamed import Column, StreamedProblem, check_task, load, worth_loading
-from zerogap.validation import (
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.checks import as_seed
+from zerogap.problem.validation import (
     check_number,
     class_factors,
     describe_sizes,
@@ -43,13 +36,19 @@ from zerogap.validation import (
     refuse_type,
     warn_if_short,
 )
+from zerogap.regions import Evidence, Known, Region
+from zerogap.rows import CSRRows, DenseRows, as_rows
+from zerogap.solvers import SDCA, Auto, BlockSDCA, Result, Solver, as_solver, solve
+from zerogap.solvers.placement import Together, check_device, problems_together
+from zerogap.store import Store
+from zerogap.streamed import Column, StreamedProblem, check_task, load, worth_loading
 
 _NO_TARGETS = object()
 
 
 def _names(tasks: tuple[str, ...]) -> str:
     """Return the names of the losses for these tasks."""
-    known = {**LOSSES, **MULTICLASS_LOSSES}
+    known = ALL_LOSSES
     return ", ".join(name for name, cls in known.items() if cls.task in tasks)
 
 
@@ -237,8 +236,8 @@ class LinearModel(BaseEstimator):
     ) -> LeaveOneOut:
         """Predict every row of the fit by the optimal model of the other rows, with proofs.
 
-        Most of these models need not be fitted: `zerogap.loo.bounds` has the theorem.  They keep
-        this model's C = 1 / (lam S) and its class weights.
+        Most of these models need not be fitted: `zerogap.leave_one_out.bounds` has the theorem.
+        They keep this model's C = 1 / (lam S) and its class weights.
 
         Parameters
         ----------
@@ -350,8 +349,8 @@ class LinearModel(BaseEstimator):
         The dual variables of the forgotten rows leave the weights, and the solver goes on.  The
         certificate then proves how far the model is from the optimum of the problem without these
         rows, which owes nothing to them.  It does not prove that other copies of the rows, or
-        parameters chosen with them, are gone: see `zerogap.updates`.  `lam` and `class_weight` as
-        in `update`.
+        parameters chosen with them, are gone: see `zerogap.estimators.updates`.  `lam` and
+        `class_weight` as in `update`.
 
         Parameters
         ----------
@@ -382,7 +381,7 @@ class LinearModel(BaseEstimator):
 
     def _loss(self) -> Loss:
         tasks = {"classification": ("classification", "multiclass")}.get(self._task, (self._task,))
-        known = {**LOSSES, **MULTICLASS_LOSSES}
+        known = ALL_LOSSES
         if isinstance(self.loss, str) and self.loss not in known:
             raise ValueError(f"unknown loss {self.loss!r} for {self._task}: choose {_names(tasks)}")
         loss = as_loss(self.loss)

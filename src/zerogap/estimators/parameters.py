@@ -35,7 +35,7 @@ _SHARED_PARAMETERS = """
     verbose : int
         Whether to show progress.
     callback : callable, optional
-        Called with each `zerogap.history.Record`; the fit stops if it returns True.
+        Called with each `zerogap.solvers.history.Record`; the fit stops if it returns True.
     checkpoint : path, optional
         File to save the fit to now and then and, if it exists, to resume it from, bit for bit;
         one for each class where they are separated one against the rest, with the class' number

@@ -8,17 +8,17 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from zerogap.certified import score_bounds
 from zerogap.cuda.device import to_host
 from zerogap.estimators.model import LinearModel
 from zerogap.estimators.parameters import all_or_nothing, with_shared_parameters
 from zerogap.losses import Loss
-from zerogap.solvers import Result
-from zerogap.store import Store
-from zerogap.validation import (
+from zerogap.problem.validation import (
     fingerprint,
     sample_weights,
 )
+from zerogap.regions.certified_predictions import score_bounds
+from zerogap.solvers import Result
+from zerogap.store import Store
 
 
 @with_shared_parameters

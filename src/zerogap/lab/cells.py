@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from zerogap._params import parse
-from zerogap.checks import code_targets
 from zerogap.comparison import error_rate
 from zerogap.lab.data import Loaded
 from zerogap.lab.experiment import Cell
 from zerogap.lab.functions import find
-from zerogap.losses import LOSSES, Loss
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.losses import ALL_LOSSES, Loss
 from zerogap.problem import Problem
+from zerogap.problem.checks import code_targets
 from zerogap.solvers import SOLVERS, solve
 
 Rows = list[dict[str, Any]]
@@ -56,7 +55,7 @@ def make_problem(cell: Cell, data: Loaded) -> tuple[Problem, np.ndarray | None]:
 
 def make_loss(text: str) -> Loss:
     """Return the loss that a text such as "smooth-hinge:gamma=0.1" describes."""
-    return parse(text, LOSSES | MULTICLASS_LOSSES)
+    return parse(text, ALL_LOSSES)
 
 
 def optimum(problem: Problem, tol: float = 1e-8, max_epochs: float = 10_000) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from zerogap.comparison.page import X_AXES
 from zerogap.lab.images import png
-from zerogap.lab.looks import Look, looks
+from zerogap.lab.line_styles import Look, looks
 from zerogap.lab.statistics import mean, number
 
 SIDES = "the report's axis", "a fair axis"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zerogap.atomic import replace_file
 from zerogap.comparison.page import environment, fill, resource, script_json
+from zerogap.io.atomic import replace_file
 from zerogap.lab.experiment import Chapter, Experiment
 from zerogap.lab.inventory import REPORTS, errata, items
 from zerogap.lab.pictures import save_all

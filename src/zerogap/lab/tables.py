@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from zerogap.atomic import replace_file
+from zerogap.io.atomic import replace_file
 from zerogap.lab.experiment import REFERENCE, Cell
 
 TIMES = ("seconds", "cpu_seconds")

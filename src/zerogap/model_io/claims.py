@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from zerogap.audit import Audit, audit_all, posed
-from zerogap.certificate import Certificate
+from zerogap.estimators.updates import data_fingerprint
 from zerogap.model_io.files import Model, ModelFile
 from zerogap.model_io.region_claims import check_regions
+from zerogap.problem.certificate import Certificate
 from zerogap.regions import Known, Region
 from zerogap.solvers.base import gap_floor
-from zerogap.updates import data_fingerprint
 
 _ROUNDING = 1e-9  # relative difference of two sums of the same numbers, at most
 

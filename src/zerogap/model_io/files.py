@@ -1,4 +1,4 @@
-"""Fitted estimators as files of JSON and arrays, see `zerogap.container`."""
+"""Fitted estimators as files of JSON and arrays, see `zerogap.io.container`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import zerogap
-from zerogap.atomic import write_file
-from zerogap.certificate import Certificate
-from zerogap.container import FileError, read_bytes, short, unpack, write
 from zerogap.estimators import LinearClassifier, LinearRegressor
-from zerogap.losses import LOSSES, Loss, as_loss
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
+from zerogap.io.atomic import write_file
+from zerogap.io.container import FileError, read_bytes, short, unpack, write
+from zerogap.losses import ALL_LOSSES, Loss, as_loss
+from zerogap.problem.certificate import Certificate
 from zerogap.regions import Known, Region
 from zerogap.solvers import SOLVERS, Solver
 
 _ESTIMATORS: dict[str, Any] = {c.__name__: c for c in (LinearClassifier, LinearRegressor)}
-_PARTS: dict[str, dict[str, Any]] = {"loss": {**LOSSES, **MULTICLASS_LOSSES}, "solver": SOLVERS}
+_PARTS: dict[str, dict[str, Any]] = {"loss": ALL_LOSSES, "solver": SOLVERS}
 _NUMBERS = ("primal", "dual", "gap", "epochs", "seconds")
 _LOCAL = ("callback", "checkpoint")  # code and paths: a file neither keeps nor sets them
 _REGION = ("radius", "low", "high")  # names of arrays

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from zerogap.atomic import write_file
+from zerogap.io.atomic import write_file
 
 _OPSET, _IR = 17, 8  # of 2022: what most runtimes still in use can read
 

@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 
 from zerogap import verify
-from zerogap.atomic import write_file
 from zerogap.audit import convention_of, models_of, targets_of
-from zerogap.losses import LOSSES, EpsilonInsensitive, Loss
+from zerogap.io.atomic import write_file
+from zerogap.losses import ALL_LOSSES, EpsilonInsensitive, Loss
 from zerogap.model_io.files import Model
-from zerogap.multiclass_losses import MULTICLASS_LOSSES
 from zerogap.problem import Problem
+from zerogap.problem.validation import class_factors
 from zerogap.rows import CSRRows, as_rows
 from zerogap.solvers import Auto, solve
-from zerogap.validation import class_factors
 
 _LEAST_TOL = 1e-12  # relative gap that float64 still reaches
-_NAMES = {cls: name for name, cls in {**LOSSES, **MULTICLASS_LOSSES}.items()}
+_NAMES = {cls: name for name, cls in ALL_LOSSES.items()}
 
 
 def prove(

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.centring import centred
-from zerogap.certified import difference, score_bounds
-from zerogap.history import Record
 from zerogap.problem import Problem
+from zerogap.problem.centring import centred
 from zerogap.regions import Evidence, Region, find_region
+from zerogap.regions.certified_predictions import difference, score_bounds
 from zerogap.rows import DenseRows
 from zerogap.solvers import Auto, solve
+from zerogap.solvers.history import Record
 from zerogap.solvers.protocol import Answer
 
 _ROUNDING = 1e-12  # of weights and intercepts, relative to their sizes

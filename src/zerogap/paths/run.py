@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zerogap import cuda
-from zerogap.certificate import Certificate
-from zerogap.checks import as_seed
 from zerogap.cuda.device import to_host
 from zerogap.cuda.placing import on_device
 from zerogap.losses import Loss, as_loss
-from zerogap.paths.reach import CoverLine, Reach, check_interval, cover
+from zerogap.paths.intervals import CoverLine, Reach, check_interval, cover
 from zerogap.problem import Problem
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.checks import as_seed
+from zerogap.problem.validation import warn_if_short
 from zerogap.rows import as_rows
 from zerogap.solvers import Result, as_solver, solve
-from zerogap.solvers.devices import check_device, problems_together
-from zerogap.validation import warn_if_short
+from zerogap.solvers.placement import check_device, problems_together
 
 
 class Model(NamedTuple):

@@ -11,7 +11,7 @@ import functools
 
 import numpy as np
 
-from zerogap._jit import kernel
+from zerogap.kernels.jit import kernel
 
 # What may be wrong at a place.
 FINE, BAD_LABEL, NO_LABEL, EMPTY, BAD_PAIR, BAD_INDEX, BAD_ORDER, BAD_VALUE = range(8)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from zerogap._jit import kernel
+from zerogap.kernels.jit import kernel
 from zerogap.losses import Hinge
 from zerogap.problem import Problem
 from zerogap.solvers.protocol import Answer, Solver, State

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from zerogap.history import Record
 from zerogap.losses import Logistic
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.block_newton import BlockNewton, why_not
 from zerogap.solvers.block_sdca import BlockSDCA
-from zerogap.solvers.face import has_faces
+from zerogap.solvers.free_variables import has_faces
 from zerogap.solvers.hessian import DIRECT, moments_cost, worth_sampling
+from zerogap.solvers.history import Record
 from zerogap.solvers.interior_point import InteriorPoint
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.rotation import can_rotate, rotated, simpler

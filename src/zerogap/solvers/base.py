@@ -17,17 +17,17 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from zerogap import checkpoint as checkpoints
-from zerogap.centring import Centred, centred
-from zerogap.certificate import Certificate
-from zerogap.checks import as_seed
-from zerogap.gap import ENOUGH, UNIT, displaced, gamma, is_blurred
-from zerogap.history import History, Record
 from zerogap.problem import Problem
-from zerogap.progress import Progress
-from zerogap.proving import Proof
-from zerogap.solvers.devices import DeviceError, failing, placed
+from zerogap.problem.centring import Centred, centred
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.checks import as_seed
+from zerogap.problem.gap import ENOUGH, UNIT, displaced, gamma, is_blurred
+from zerogap.problem.proving import Proof
+from zerogap.solvers import checkpoint as checkpoints
+from zerogap.solvers.history import History, Record
 from zerogap.solvers.interrupt import interruptible
+from zerogap.solvers.placement import DeviceError, failing, placed
+from zerogap.solvers.progress import Progress
 from zerogap.solvers.protocol import Answer, Solver
 from zerogap.streamed import StreamedProblem
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from zerogap._jit import kernel
-from zerogap.multiclass_losses import MulticlassHinge
+from zerogap.kernels.jit import kernel
+from zerogap.losses import MulticlassHinge
 from zerogap.problem import Problem
 from zerogap.rows import CLASSES
 from zerogap.solvers.protocol import Answer, Solver, State

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.losses import Loss
-from zerogap.multiclass_losses import MulticlassHinge, Softmax
+from zerogap.losses import Loss, MulticlassHinge, Softmax
 from zerogap.solvers import soft_l1, summed_newton
 from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.newton import FEW_FEATURES

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zerogap.multiclass import MulticlassProblem
 from zerogap.penalties import L2
 from zerogap.problem import Problem
+from zerogap.problem.multiclass import MulticlassProblem
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.sdca import block_steps, sdca_steps
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from zerogap._jit import kernel
+from zerogap.kernels.jit import kernel
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows
 from zerogap.solvers.line_search import Way

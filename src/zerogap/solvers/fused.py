@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zerogap._jit import kernel
+from zerogap.kernels.jit import kernel
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.hessian import SMALL_PIVOT, is_parabola

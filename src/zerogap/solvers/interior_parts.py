@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zerogap._jit import rowwise
+from zerogap.kernels.jit import rowwise
 from zerogap.losses import Loss
 
 _SCRATCH: Any = {"saved": False}

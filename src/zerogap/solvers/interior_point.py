@@ -34,11 +34,11 @@ from typing import Any
 
 import numpy as np
 
-from zerogap._jit import first_time
-from zerogap.history import Record
-from zerogap.multiclass_losses import MulticlassHinge
-from zerogap.row_sums import set_domain
+from zerogap.kernels.jit import first_time
+from zerogap.losses import MulticlassHinge
+from zerogap.problem.row_sums import set_domain
 from zerogap.solvers.hessian import DIRECT, check_memory
+from zerogap.solvers.history import Record
 from zerogap.solvers.interior_parts import Lines, shape_of
 from zerogap.solvers.interior_system import System, scores
 from zerogap.solvers.interior_votes import Votes

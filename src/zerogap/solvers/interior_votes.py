@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap._jit import rowwise
+from zerogap.kernels.jit import rowwise
 
 _SCRATCH: Any = {"saved": False}
 _EMPTY = np.empty(0)

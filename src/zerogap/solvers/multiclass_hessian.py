@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from zerogap._jit import rowwise
-from zerogap.multiclass import MulticlassProblem
+from zerogap.kernels.jit import rowwise
+from zerogap.problem.multiclass import MulticlassProblem
 from zerogap.solvers.hessian import (
     _EXACT,
     _PRODUCTS,

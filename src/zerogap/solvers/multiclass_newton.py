@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from zerogap._jit import first_time, rowwise
-from zerogap.multiclass import MulticlassProblem
-from zerogap.multiclass_losses import MulticlassHinge, Softmax
+from zerogap.kernels.jit import first_time, rowwise
+from zerogap.losses import MulticlassHinge, Softmax
 from zerogap.penalties import L2
+from zerogap.problem.multiclass import MulticlassProblem
 from zerogap.solvers import soft_l1
 from zerogap.solvers.hessian import _PRODUCTS as PRODUCTS
 from zerogap.solvers.hessian import DAMPING, check_memory

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap._jit import first_time, kernel, rowwise
+from zerogap.kernels.jit import first_time, kernel, rowwise
 from zerogap.losses import Loss
 from zerogap.problem import Problem
 from zerogap.solvers import fused, soft_l1

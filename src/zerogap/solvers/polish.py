@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.multiclass import ROUNDING_OF_SUMS
+from zerogap.problem.multiclass import ROUNDING_OF_SUMS
 from zerogap.solvers.hessian import DIRECT
 
 _ROUNDS = 6  # each gains some digits, until rounding is left

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from zerogap._params import Parameters
-from zerogap.history import Record
 from zerogap.problem import Problem
+from zerogap.solvers.history import Record
 
 OUTPUTS = ("last", "average", "weighted-average", "random", "best")
 """Output rules: they change the answer, never the path."""

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from scipy import linalg
 
-from zerogap._jit import kernel
 from zerogap.errors import ScaleError
+from zerogap.kernels.jit import kernel
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows

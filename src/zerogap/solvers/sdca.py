@@ -13,14 +13,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from zerogap._jit import first_time, kernel, prefetch
-from zerogap.history import Record
-from zerogap.memory import free_memory
-from zerogap.multiclass import MulticlassProblem
+from zerogap.io.memory import free_memory
+from zerogap.kernels.jit import first_time, kernel, prefetch
 from zerogap.penalties import L2, ElasticNet
 from zerogap.problem import Problem
+from zerogap.problem.multiclass import MulticlassProblem
 from zerogap.rows import CLASSES
-from zerogap.solvers.face import compile_for, has_faces, improve
+from zerogap.solvers.free_variables import compile_for, has_faces, improve
+from zerogap.solvers.history import Record
 from zerogap.solvers.protocol import Answer, Solver, State
 
 # Rows visited together: one cache line of alpha.  Larger buckets are hardly faster per epoch, but

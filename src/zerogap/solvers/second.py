@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from zerogap.losses import Loss
-from zerogap.memory import free_memory
-from zerogap.multiclass_losses import MulticlassHinge, Softmax
+from zerogap.io.memory import free_memory
+from zerogap.losses import Loss, MulticlassHinge, Softmax
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.hessian import DIRECT, needed_memory

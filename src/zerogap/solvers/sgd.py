@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap._jit import kernel
+from zerogap.kernels.jit import kernel
 from zerogap.penalties import ElasticNet
 from zerogap.problem import Problem
 from zerogap.solvers.protocol import Answer, Solver, State

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.multiclass import MulticlassProblem
 from zerogap.penalties import L2
 from zerogap.problem import Problem
+from zerogap.problem.multiclass import MulticlassProblem
 from zerogap.solvers import multiclass_newton, soft_l1
 from zerogap.solvers.hessian import Hessian, SummedHessian
 from zerogap.solvers.line_search import Way, adapted_damping, search, straight_way

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from zerogap.checks import check_scale, check_targets, check_weights
 from zerogap.losses import Squared
+from zerogap.problem.checks import check_scale, check_targets, check_weights
 from zerogap.rows import CSRRows, as_rows
 from zerogap.store.labels import Labels
 from zerogap.store.manifest import MOST_FEATURES

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.atomic import replace_file
+from zerogap.io.atomic import replace_file
 from zerogap.store.layout import ALIGNMENT, Block, Layout
 
 NAME = "manifest.json"

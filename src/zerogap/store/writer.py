@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from zerogap.atomic import locked
-from zerogap.checks import as_seed
-from zerogap.memory import free_memory
+from zerogap.io.atomic import locked
+from zerogap.io.memory import free_memory
+from zerogap.problem.checks import as_seed
 from zerogap.rows import as_rows
 from zerogap.store.blocks import Progress, write_blocks
 from zerogap.store.intake import Intake

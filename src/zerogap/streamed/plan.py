@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zerogap.memory import free_memory
+from zerogap.io.memory import free_memory
 from zerogap.store import Store
 from zerogap.store.sizes import format_size, resident_memory
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.checks import check_scale, is_positive
+from zerogap.io.memory import free_memory
 from zerogap.losses import Loss, as_loss
-from zerogap.memory import free_memory
 from zerogap.penalties import as_penalty
-from zerogap.problem import NOWHERE, OnProcessor, Problem
+from zerogap.problem.checks import check_scale, is_positive
+from zerogap.problem.one_score import NOWHERE, OnProcessor, Problem
 from zerogap.rows import CSRRows, DenseRows
 from zerogap.store import Part, Store
 from zerogap.streamed.columns import Column

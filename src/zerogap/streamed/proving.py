@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.certificate import Certificate
-from zerogap.checks import check_intercept
-from zerogap.gap import Errors, Evaluation, Sizes, Terms, conclude, displaced
 from zerogap.losses import Loss
 from zerogap.penalties import L2, ElasticNet
-from zerogap.proving import Proof, conclude_precisely, rounded_columns
-from zerogap.row_sums import penalty_and_slack
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.checks import check_intercept
+from zerogap.problem.gap import Errors, Evaluation, Sizes, Terms, conclude, displaced
+from zerogap.problem.proving import Proof, conclude_precisely, rounded_columns
+from zerogap.problem.row_sums import penalty_and_slack
 
 
 class StreamedProving:

@@ -5,7 +5,7 @@ function, known exactly.  What the optimum itself would err is known within boun
 at each lambda of the piece the optimal weights are within the root of 2 gap(lam) / mu(lam) of the
 model's, and the intercept is where the rows add gap(lam) at most.  With mu in proportion to lam,
 gap(lam) is convex in lam and gap(lam) / lam, which is E s + g(w) + g*(s v) - s w.v, is convex in
-s = 1 / lam (see `paths.reach`): both are largest at an end of the piece.
+s = 1 / lam (see `paths.intervals`): both are largest at an end of the piece.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import clone
 
-from zerogap.centring import centred
-from zerogap.certified import score_bounds
-from zerogap.checks import as_seed
-from zerogap.gap import gamma
 from zerogap.losses import Loss, as_loss
-from zerogap.paths.reach import CoverLine, Reach, check_interval, cover
+from zerogap.paths.intervals import CoverLine, Reach, check_interval, cover
 from zerogap.paths.run import two_classes
 from zerogap.problem import Problem
-from zerogap.proving import Proof
+from zerogap.problem.centring import centred
+from zerogap.problem.checks import as_seed
+from zerogap.problem.gap import gamma
+from zerogap.problem.proving import Proof
 from zerogap.regions import Evidence, Region
+from zerogap.regions.certified_predictions import score_bounds
 from zerogap.rows import Rows, as_rows
 from zerogap.solvers import as_solver, solve
 from zerogap.sweeps.run import losses, split, transformed

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.certificate import Certificate
+from zerogap.problem.certificate import Certificate
 
 Parameters = dict[str, Any]
 

@@ -22,12 +22,12 @@ from sklearn.model_selection import (
 from sklearn.utils import indexable
 from sklearn.utils.multiclass import check_classification_targets
 
-from zerogap._jit import kernel
-from zerogap.checks import as_seed
 from zerogap.estimators import LinearClassifier, LinearRegressor
+from zerogap.kernels.jit import kernel
 from zerogap.losses import Loss, as_loss
-from zerogap.progress import Progress
+from zerogap.problem.checks import as_seed
 from zerogap.solvers import as_solver
+from zerogap.solvers.progress import Progress
 from zerogap.sweeps.grid import Setting, in_order, settings
 from zerogap.sweeps.outcome import Fit, Sweep, collect, standard_error
 from zerogap.transforms import GaussianLandmarks

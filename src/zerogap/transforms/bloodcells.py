@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zerogap.atomic import write_file
+from zerogap.io.atomic import write_file
 
 SIZE = 120
 """Rows and columns of a crop."""

@@ -11,8 +11,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from zerogap.checks import as_seed, is_positive
-from zerogap.validation import check_number
+from zerogap.problem.checks import as_seed, is_positive
+from zerogap.problem.validation import check_number
 
 _BLOCK = 1 << 22  # distances worked on at a time
 

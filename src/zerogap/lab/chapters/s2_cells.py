@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from zerogap import bounds
-from zerogap._jit import kernel
+from zerogap.kernels.jit import kernel
 from zerogap.lab.cells import Metric, Rows, make_problem, optimum, run_solver
 from zerogap.lab.data import Loaded
 from zerogap.lab.experiment import Cell

@@ -1,0 +1,321 @@
+"""Linear algebra in twice the working precision, for tables whose columns nearly cancel.
+
+A number is a pair of doubles, high + low, with |low| at most half a unit in the last place of
+high: some 32 digits.  Vectors and matrices of such numbers are arrays whose first axis has length
+two.  Sums and products are split as in `zerogap.kernels.precise`.  A Cholesky factor of columns
+that are copies of each other but for ten digits has ten digits left.
+
+References: T. J. Dekker, "A floating-point technique for extending the available precision",
+Numerische Mathematik 18, 1971; Y. Hida, X. S. Li and D. H. Bailey, "Algorithms for quad-double
+precision floating point arithmetic", IEEE Symposium on Computer Arithmetic, 2001.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zerogap.kernels.jit import exact_kernel, fused
+
+SMALLEST_PIVOT = 1e-28  # of a matrix with a unit diagonal: what is less is rounding
+ORTHONORMAL_TO = 1e-30  # a basis is then as orthogonal as pairs can tell
+MOST_CORRECTIONS = 4  # of a basis: each squares what it misses by, and doubles are right to 1e-15
+
+
+def twofold(x: Any) -> np.ndarray:
+    """Return doubles as numbers of twice the precision."""
+    x = np.asarray(x, np.float64)
+    return np.stack([x, np.zeros_like(x)])
+
+
+def exact_sum(x: Any, y: Any) -> np.ndarray:
+    """Return x + y of doubles without any rounding."""
+    total = np.add(x, y)
+    back = total - x
+    return np.stack([total, (x - (total - back)) + (y - back)])
+
+
+def add(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return x + y."""
+    high, low = exact_sum(x[0], y[0])
+    rest, rounded_away = exact_sum(x[1], y[1])
+    high, low = _renormalised(high, low + rest)
+    return np.stack(_renormalised(high, low + rounded_away))
+
+
+def times(x: np.ndarray, c: Any) -> np.ndarray:
+    """Return x times doubles c."""
+    high, low = np.empty_like(x[0]), np.empty_like(x[0])
+    factors = np.ascontiguousarray(np.broadcast_to(np.asarray(c, np.float64), high.shape))
+    _scale(x[0].ravel(), x[1].ravel(), factors.ravel(), high.ravel(), low.ravel())
+    return np.stack([high, low])
+
+
+def rounded(x: np.ndarray) -> np.ndarray:
+    """Return the doubles next to x."""
+    return x[0] + x[1]
+
+
+def products(X: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Return the products of all rows of X, doubles, with a vector w."""
+    found = np.zeros((2, len(X)))
+    _multiply(X, *w, *found)
+    return found
+
+
+def column_sums(X: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Return sum_i c_i x_i over the rows of X, doubles."""
+    found = np.zeros((2, X.shape[1]))
+    _add_rows(X, *c, *found)
+    return found
+
+
+def moments(X: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """Return sum_i h_i x_i x_i' over the rows of X, for doubles h; the lower triangle is filled."""
+    found = np.zeros((2, X.shape[1], X.shape[1]))
+    _add_moments(X, h, *found)
+    return found
+
+
+def matrix_product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return A B for matrices of twice the precision.
+
+    Examples
+    --------
+    >>> tiny = matrix_product(twofold([[1e20, 1.0, -1e20]]), twofold([[1.0], [1e-3], [1.0]]))
+    >>> float(rounded(tiny)[0, 0])
+    0.001
+    """
+    found = np.zeros((2, A.shape[1], B.shape[2]))
+    _add_product(*np.ascontiguousarray(A), *np.ascontiguousarray(B), *found)
+    return found
+
+
+def transposed(A: np.ndarray) -> np.ndarray:
+    """Return the transposed matrix."""
+    return np.ascontiguousarray(A.transpose(0, 2, 1))
+
+
+def orthonormalised(basis: np.ndarray) -> np.ndarray:
+    """Return the basis of twice the precision that is next to one of doubles.
+
+    Small entries stay small (Newton-Schulz iteration): columns of very different sizes are not
+    mixed.
+    """
+    found, unit = twofold(basis), np.eye(len(basis))
+    for _ in range(MOST_CORRECTIONS):
+        gram = matrix_product(transposed(found), found)
+        lack = 0.5 * ((unit - gram[0]) - gram[1])
+        if not np.abs(lack).max(initial=0.0) > ORTHONORMAL_TO:
+            break
+        found = add(found, matrix_product(found, twofold(lack)))
+    return found
+
+
+class Factor:
+    """The Cholesky factor of a symmetric matrix, of which the lower triangle is read.
+
+    The matrix is scaled to a unit diagonal first.  Columns that depend on those before them, but
+    for rounding, are left out: `solve` returns zeros there, and `complete` tells whether there
+    were none.
+    """
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        diagonal = np.diagonal(matrix[0])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            exponents = np.where(diagonal > 0.0, np.round(-0.5 * np.log2(diagonal)), 0.0)
+        self.scale = np.exp2(exponents)  # powers of two round nothing
+        self.triangle = matrix * self.scale * self.scale[:, None]
+        self.complete = not _factorise(*self.triangle, SMALLEST_PIVOT)
+
+    def solve(self, target: np.ndarray) -> np.ndarray:
+        """Return the solution for a right-hand side."""
+        found = target * self.scale
+        _substitute(*self.triangle, *found)
+        return found * self.scale
+
+
+def _renormalised(high: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    total = high + low
+    return total, low - (total - high)
+
+
+@exact_kernel
+def _plus(x, x_low, y, y_low):
+    total = x + y
+    back = total - x
+    rest = (x - (total - back)) + (y - back)
+    low = x_low + y_low
+    back = low - x_low
+    rounded_away = (x_low - (low - back)) + (y_low - back)
+    rest += low
+    high = total + rest
+    rest = (rest - (high - total)) + rounded_away
+    total = high + rest
+    return total, rest - (total - high)
+
+
+@exact_kernel
+def _product(x, x_low, y, y_low):
+    high = x * y
+    low = fused(x, y, -high) + (x * y_low + x_low * y)
+    total = high + low
+    return total, low - (total - high)
+
+
+@exact_kernel
+def _quotient(x, x_low, y, y_low):
+    first = x / y
+    back, back_low = _product(first, 0.0, y, y_low)
+    rest, _ = _plus(x, x_low, -back, -back_low)
+    second = rest / y
+    total = first + second
+    return total, second - (total - first)
+
+
+@exact_kernel
+def _root(x, x_low):
+    first = np.sqrt(x)
+    back = first * first
+    rest, _ = _plus(x, x_low, -back, -fused(first, first, -back))
+    second = 0.5 * rest / first
+    total = first + second
+    return total, second - (total - first)
+
+
+@exact_kernel
+def _scale(x, x_low, c, high, low):
+    for i in range(len(x)):
+        high[i], low[i] = _product(x[i], x_low[i], c[i], 0.0)
+
+
+@exact_kernel
+def _multiply(X, w, w_low, high, low):
+    for i in range(X.shape[0]):
+        total, rest = 0.0, 0.0
+        for j in range(X.shape[1]):
+            x = X[i, j]
+            product = x * w[j]
+            rounded_away = fused(x, w[j], -product) + x * w_low[j]
+            new = total + product
+            back = new - total
+            rest += (total - (new - back)) + (product - back) + rounded_away
+            total = new
+        high[i] = total + rest
+        low[i] = rest - (high[i] - total)
+
+
+@exact_kernel
+def _add_rows(X, c, c_low, high, low):
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            product = c[i] * X[i, j]
+            rounded_away = fused(c[i], X[i, j], -product) + c_low[i] * X[i, j]
+            total = high[j]
+            new = total + product
+            back = new - total
+            low[j] += (total - (new - back)) + (product - back) + rounded_away
+            high[j] = new
+    for j in range(X.shape[1]):
+        total = high[j] + low[j]
+        low[j] -= total - high[j]
+        high[j] = total
+
+
+@exact_kernel
+def _add_moments(X, h, high, low):
+    for i in range(X.shape[0]):
+        if h[i] == 0.0:
+            continue
+        for j in range(X.shape[1]):
+            c = h[i] * X[i, j]
+            if c == 0.0:
+                continue
+            c_low = fused(h[i], X[i, j], -c)
+            for k in range(j + 1):
+                product = c * X[i, k]
+                rounded_away = fused(c, X[i, k], -product) + c_low * X[i, k]
+                total = high[j, k]
+                new = total + product
+                back = new - total
+                low[j, k] += (total - (new - back)) + (product - back) + rounded_away
+                high[j, k] = new
+    for j in range(X.shape[1]):
+        for k in range(j + 1):
+            total = high[j, k] + low[j, k]
+            low[j, k] -= total - high[j, k]
+            high[j, k] = total
+
+
+@exact_kernel
+def _add_product(a, a_low, b, b_low, out, out_low):
+    for i in range(a.shape[0]):
+        for k in range(a.shape[1]):
+            x, x_low = a[i, k], a_low[i, k]
+            if x == 0.0:
+                continue
+            for j in range(b.shape[1]):
+                high = x * b[k, j]
+                low = fused(x, b[k, j], -high) + (x * b_low[k, j] + x_low * b[k, j])
+                total = out[i, j] + high
+                back = total - out[i, j]
+                low += (out[i, j] - (total - back)) + (high - back) + out_low[i, j]
+                out[i, j] = total + low
+                out_low[i, j] = low - (out[i, j] - total)
+
+
+@exact_kernel
+def _factorise(high, low, smallest):
+    """Replace the lower triangle by that of the factor; return how many columns are left out.
+
+    Each column is subtracted from all later ones at once: such loops have vector instructions.
+    """
+    left_out, size = 0, len(high)
+    column, column_low = np.empty(size), np.empty(size)
+    for k in range(size):
+        if not high[k, k] > smallest:
+            left_out += 1
+            high[k:, k], low[k:, k] = 0.0, 0.0
+            high[k, k] = np.inf
+            continue
+        pivot, pivot_low = _root(high[k, k], low[k, k])
+        high[k, k], low[k, k] = pivot, pivot_low
+        for i in range(k + 1, size):
+            column[i], column_low[i] = _quotient(high[i, k], low[i, k], pivot, pivot_low)
+            high[i, k], low[i, k] = column[i], column_low[i]
+        for i in range(k + 1, size):
+            x, x_low = column[i], column_low[i]
+            if x == 0.0:
+                continue
+            for j in range(k + 1, i + 1):
+                part = x * column[j]
+                rest = fused(x, column[j], -part) + (x * column_low[j] + x_low * column[j])
+                total = high[i, j] - part
+                back = total - high[i, j]
+                rest = (high[i, j] - (total - back)) - (part + back) + (low[i, j] - rest)
+                high[i, j] = total + rest
+                low[i, j] = rest - (high[i, j] - total)
+    return left_out
+
+
+@exact_kernel
+def _substitute(high, low, x, x_low):
+    """Replace a right-hand side by the solution."""
+    size = len(high)
+    for j in range(size):
+        total, rest = x[j], x_low[j]
+        for m in range(j):
+            y, y_low = _product(high[j, m], low[j, m], x[m], x_low[m])
+            total, rest = _plus(total, rest, -y, -y_low)
+        x[j], x_low[j] = 0.0, 0.0
+        if high[j, j] < np.inf:
+            x[j], x_low[j] = _quotient(total, rest, high[j, j], low[j, j])
+    for j in range(size - 1, -1, -1):
+        total, rest = x[j], x_low[j]
+        for m in range(j + 1, size):
+            y, y_low = _product(high[m, j], low[m, j], x[m], x_low[m])
+            total, rest = _plus(total, rest, -y, -y_low)
+        x[j], x_low[j] = 0.0, 0.0
+        if high[j, j] < np.inf:
+            x[j], x_low[j] = _quotient(total, rest, high[j, j], low[j, j])

@@ -1,6 +1,0 @@
-"""Leave-one-out predictions and their error, from the dual of one fit."""
-
-from zerogap.loo.models import leave_one_out_of
-from zerogap.loo.search import LeaveOneOut, leave_one_out
-
-__all__ = ["LeaveOneOut", "leave_one_out", "leave_one_out_of"]

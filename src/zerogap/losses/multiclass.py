@@ -1,0 +1,266 @@
+"""Losses phi(z; y) of a score vector z, one score per class, and a class y = 0, 1, ..., C - 1.
+
+The dual variables of a row are a vector a = e_y - p with p in the simplex: p is the mixture of
+classes that the row votes for, -a is a sub-gradient, and the conjugate is taken at -a as for the
+other losses.  Methods work in place on vectors, in Python and in kernels alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, inf, log, log1p
+
+import numpy as np
+
+from zerogap.losses.base import Loss
+
+
+class MulticlassLoss(Loss):
+    """A loss of a score vector; its methods are the vector forms of those of `Loss`."""
+
+    task = "multiclass"
+
+    def vector_value(self, z, y):
+        """phi(z; y)"""
+        raise NotImplementedError
+
+    def votes(self, z, y, p):
+        """p such that p - e_y is the (sub-)gradient of phi at z"""
+        raise NotImplementedError
+
+    def vector_conjugate(self, p, y):
+        """phi*(-a; y) for a = e_y - p with p in the simplex"""
+        raise NotImplementedError
+
+    def vector_excess(self, p, z, y):
+        """phi(z) + phi*(-a) + a.z >= 0, as a sum of terms that are not negative"""
+        raise NotImplementedError
+
+    def within(self, p, z, y, doubt):
+        """How far phi(z) may be off, and an upper bound of the excess, if scores are off by doubt
+
+        That is by so much each, and a loss rises by twice as much at most, as its excess does.
+        """
+        return 2.0 * doubt, self.vector_excess(p, z, y) + 2.0 * doubt
+
+    def block_step(self, p, z, y, q, new):
+        """The mixture that maximises  -phi*(-(e_y - new)) + z.new - q |new - p|^2 / 2
+
+        Returns False if that is known to be p, for which the excess is zero.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class MulticlassHinge(MulticlassLoss):
+    """The loss of Crammer and Singer (2001) with 0/1 cost.
+
+    phi(z; y) = max_k (1[k != y] + z_k) - z_y
+    phi*(-a; y) = -(1 - p_y)  for p = e_y - a in the simplex, else +inf.
+
+    The block step is the projection of p + (z + 1 - e_y) / q on the simplex.
+    """
+
+    def vector_value(self, z, y):
+        best = z[y]
+        for k in range(len(z)):
+            best = max(best, z[k] + (k != y))
+        return best - z[y]
+
+    def votes(self, z, y, p):
+        best = y
+        for k in range(len(z)):
+            p[k] = 0.0
+            if z[k] + (k != y) > z[best] + (best != y):
+                best = k
+        p[best] = 1.0
+
+    def vector_conjugate(self, p, y):
+        return p[y] - 1.0
+
+    def vector_excess(self, p, z, y):
+        best = z[y]
+        for k in range(len(z)):
+            best = max(best, z[k] + (k != y))
+        total = 0.0
+        for k in range(len(z)):
+            total += p[k] * (best - z[k] - (k != y))
+        return total
+
+    def within(self, p, z, y, doubt):
+        # a class that leads by more than all doubt leads: rows beyond their margins have no loss
+        first, second = y, -inf
+        for k in range(len(z)):
+            if z[k] + (k != y) > z[first] + (first != y):
+                first = k
+        for k in range(len(z)):
+            if k != first:
+                second = max(second, z[k] + (k != y))
+        top, worst, off = z[first] + (first != y), 0.0, 0.0
+        for k in range(len(z)):
+            other = second if k == first else top
+            ahead = max(0.0, other - (z[k] + (k != y)) + 2.0 * doubt)
+            worst += p[k] * ahead
+            off = ahead if k == y else off
+        return min(off, 2.0 * doubt), worst
+
+    def block_step(self, p, z, y, q, new):
+        best = y
+        for k in range(len(z)):
+            if z[k] + (k != y) > z[best] + (best != y):
+                best = k
+        if p[best] == 1.0:  # decided, as most rows are in the end
+            for k in range(len(z)):
+                new[k] = p[k]
+            return False
+        top, scale = z[best] + (best != y), 1.0 / max(q, 1e-200)
+        most = p[best]
+        for k in range(len(z)):
+            # a shift by the best score leaves the projection alone; it is the best despite rounding
+            new[k] = p[k] - max(0.0, top - z[k] - (k != y)) * scale if k != best else p[k]
+            most = max(most, new[k])
+        # Michelot's projection: give all classes an equal share of what is missing to one, drop
+        # those that would be negative, and again; what is one below the largest gets none
+        shift, count = most - 1.0, 0
+        for _ in range(len(z)):  # rounding might let a class come back, and go, for ever
+            kept, total = 0, 0.0
+            for k in range(len(z)):
+                kept += new[k] > shift
+                total += new[k] if new[k] > shift else 0.0
+            if kept == count:
+                break
+            shift, count = (total - 1.0) / kept, kept
+        for k in range(len(z)):
+            new[k] = max(0.0, new[k] - shift)
+        return True
+
+
+@dataclass(frozen=True)
+class Softmax(MulticlassLoss):
+    """Cross-entropy of the softmax of the scores, the loss of multinomial logistic regression.
+
+    phi(z; y) = log(sum_k exp z_k) - z_y
+    phi*(-a; y) = sum_k p_k log p_k  for p = e_y - a in the simplex, else +inf.
+
+    1/2-smooth.  The block step solves log p_k + q p_k = z_k + q p_k^old - nu for the one multiplier
+    nu at which the p_k sum to one.
+    """
+
+    smoothness = 0.5
+
+    def largest(self, z):
+        """max_k z_k"""
+        top = z[0]
+        for k in range(1, len(z)):
+            top = max(top, z[k])
+        return top
+
+    def vector_value(self, z, y):
+        best = 0
+        for k in range(1, len(z)):
+            best = k if z[k] > z[best] else best
+        others = 0.0
+        for k in range(len(z)):
+            if k != best:
+                others += exp(z[k] - z[best])
+        return log1p(others) + (z[best] - z[y])  # tiny ones to all their digits
+
+    def votes(self, z, y, p):
+        top = self.largest(z)
+        total = 0.0
+        for k in range(len(z)):
+            p[k] = exp(z[k] - top)
+            total += p[k]
+        for k in range(len(z)):
+            p[k] /= total
+
+    def vector_conjugate(self, p, y):
+        total = 0.0
+        for k in range(len(p)):
+            if p[k] > 0.0:
+                total += p[k] * log(p[k])
+        return total
+
+    def vector_excess(self, p, z, y):
+        top = self.largest(z)
+        norm = 0.0
+        for k in range(len(z)):
+            norm += exp(z[k] - top)
+        shift, total = top + log(norm), 0.0
+        others, shares = 0.0, 0.0
+        for k in range(len(z)):
+            if k != y:
+                s = exp(z[k] - shift)
+                others += p[k]
+                shares += s
+                total += s - p[k]  # p log(p / s) - p + s is at least zero, term by term
+                if p[k] > 0.0:
+                    total += p[k] * (log(p[k]) - z[k] + shift)
+        # the row's own class, from what the others leave: where that is all, few digits are lost
+        total += others - shares
+        if others < 1.0:
+            rest = z[y] - shift if shares > 0.5 else log1p(-shares)
+            total += (1.0 - others) * (log1p(-others) - rest)
+        return total
+
+    def block_step(self, p, z, y, q, new):
+        if not self.near_block_step(p, z, q, new):
+            self.sure_block_step(p, z, q, new)
+        return True
+
+    def near_block_step(self, p, z, q, new):
+        """Newton's method on all log p_k and nu together, from p; false if it fails, as far away"""
+        if p.min() < 1e-100:
+            return False
+        logs = np.log(p)
+        best = p.argmax()
+        nu, largest = z[best] - logs[best], 1.0
+        for _ in range(20):
+            total, pull, slope = 0.0, 0.0, 0.0
+            for k in range(len(z)):
+                new[k] = exp(logs[k])
+                weight = new[k] / (1.0 + q * new[k])
+                total += new[k]
+                pull += weight * (z[k] + q * (p[k] - new[k]) - nu - logs[k])
+                slope += weight
+            if largest < 1e-8:  # the error is about its square
+                new /= total
+                return True
+            change, largest = (pull + total - 1.0) / slope, 0.0
+            nu += change
+            for k in range(len(z)):
+                move = (z[k] + q * (p[k] - new[k]) - nu - logs[k]) / (1.0 + q * new[k])
+                logs[k] += move
+                largest = max(largest, abs(move))
+            if not largest < 30.0:
+                break
+        return False
+
+    def sure_block_step(self, p, z, q, new):
+        """Newton's method on nu, with p_k(nu) found by another one"""
+        # g(nu) = sum_k p_k(nu) - 1 falls and is convex: Newton from the left of the root climbs
+        # to it.  At nu = max_k (c_k - q) one p_k is 1, so the root is not to the left of it.
+        C = len(z)
+        nu = -inf
+        for k in range(C):
+            nu = max(nu, z[k] + q * p[k] - q)
+        for _ in range(100):
+            total, slope = 0.0, 0.0
+            for k in range(C):
+                t = z[k] + q * p[k] - nu
+                x = min(t, log(max(t, 1.0) / q)) if q * exp(min(t, 700.0)) > 1.0 else t
+                for _ in range(50):  # x + q exp x = t, convex and rising in x = log p_k
+                    weight = q * exp(x)
+                    move = (x + weight - t) / (1.0 + weight)
+                    x -= move
+                    if abs(move) <= 1e-15 * (1.0 + abs(x)):
+                        break
+                new[k] = exp(x)
+                total += new[k]
+                slope += new[k] / (1.0 + q * new[k])
+            move = (total - 1.0) / slope
+            nu += move
+            if abs(total - 1.0) <= 1e-14:
+                break
+        for k in range(C):
+            new[k] /= total

@@ -1,0 +1,38 @@
+"""All losses by name."""
+
+from __future__ import annotations
+
+from zerogap.losses.base import Loss
+from zerogap.losses.margin import Hinge, Logistic, SmoothHinge, SquaredHinge
+from zerogap.losses.multiclass import MulticlassHinge, Softmax
+from zerogap.losses.residual import Absolute, EpsilonInsensitive, Huber, Quantile, Squared
+
+LOSSES: dict[str, type[Loss]] = {
+    "hinge": Hinge,
+    "smooth-hinge": SmoothHinge,
+    "squared-hinge": SquaredHinge,
+    "logistic": Logistic,
+    "squared": Squared,
+    "absolute": Absolute,
+    "epsilon-insensitive": EpsilonInsensitive,
+    "huber": Huber,
+    "quantile": Quantile,
+}
+"""Losses of one score, by the name that estimators and the command line accept."""
+
+MULTICLASS_LOSSES: dict[str, type[Loss]] = {"multiclass-hinge": MulticlassHinge, "softmax": Softmax}
+"""Losses of a score per class."""
+
+ALL_LOSSES = {**LOSSES, **MULTICLASS_LOSSES}
+
+
+def as_loss(loss: str | Loss) -> Loss:
+    """Return the loss of that name, or the loss itself, with its parameters checked."""
+    if isinstance(loss, str):
+        if loss not in ALL_LOSSES:
+            raise ValueError(f"unknown loss {loss!r}: choose one of {', '.join(ALL_LOSSES)}")
+        loss = ALL_LOSSES[loss]()
+    if not isinstance(loss, Loss):
+        raise ValueError(f"loss must be a name or a zerogap Loss, got {loss!r}")
+    loss._check()
+    return loss

@@ -1,0 +1,5 @@
+"""The optimisation problem that every solver works on, and the certificate of its solutions."""
+
+from zerogap.problem.one_score import Problem
+
+__all__ = ["Problem"]

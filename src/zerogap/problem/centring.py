@@ -1,0 +1,122 @@
+"""Shifts that a free intercept undoes: columns and targets seen from a point near their middle.
+
+With a free intercept b, shifting column j by m_j changes nothing but b, since
+x.w + b = (x - m).w + (b + m.w), nor does shifting the targets of a loss of residuals.  Far from
+zero such columns cost digits and passes: a year is 2000 times as large as what it tells.  So
+solvers work, and certificates are computed, on shifted columns; models leave with their own b.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zerogap.kernels.precise import precise_scores
+from zerogap.problem.gap import UNIT, gamma
+from zerogap.rows import DenseRows
+
+MOST_UNITS = 10_000  # in the last place of a weight: b is rounded to 1e-4 of a unit, or less
+NUDGED_COLUMNS = 8  # tried: those with the largest parts in b, of which a unit is one of b or so
+NUDGES = 3  # weights that are moved, one after another
+
+
+class Centred(NamedTuple):
+    """A problem whose columns and targets are near zero, and how its intercepts differ."""
+
+    problem: Any
+    origin: np.ndarray  # what was subtracted from each column; empty if nothing was
+    target: float  # what was subtracted from the targets
+
+    def inward(self, w: Any, b: Any) -> Any:
+        """Return the intercept that belongs to (w, b) on the shifted data."""
+        if not self:
+            return b
+        host = self.problem.host
+        return self.problem.place(host(b) + self.origin @ host(w).T - self.target)
+
+    def outward(self, w: Any, b: Any) -> Any:
+        """Return the intercept on the data as given of a model (w, b) of the shifted data."""
+        return b - self.origin @ w.T + self.target if self else b
+
+    def doubt(self, w: Any, b: Any) -> float:
+        """Return how far the rounded intercept of `outward` may be from the one that was meant."""
+        sizes = np.abs(self.origin) @ np.abs(w).T + np.abs(b) + abs(self.target)
+        return gamma(len(self.origin) + 4) * math.sqrt(float(np.square(sizes).sum()))
+
+    def nudged(self, w: np.ndarray, b: Any, sizes: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Return (w, b) of the shifted data on the data as given, with little lost by rounding b.
+
+        One weight after another is moved by the units in its last place that leave the least to
+        round of b - m.w, as long as that moves scores less than it saves.  `sizes` are those of
+        the shifted columns.
+        """
+        origin, moved = DenseRows(self.origin[None, :]), np.atleast_2d(w).copy()
+        aim, found = np.array([-self.target]), []
+        for v, c in zip(moved, np.atleast_1d(b), strict=True):
+            for _ in range(NUDGES):
+                high = precise_scores(origin, -v, float(c), aim)[0]
+                low = precise_scores(origin, -v, float(c), aim + high)[0]
+                j, units = _best_nudge(self.origin, v, sizes, math.ulp(high), low)
+                if not units:
+                    break
+                v[j] += units * math.ulp(v[j])
+            found.append(precise_scores(origin, -v, float(c), aim)[0])
+        return moved.reshape(w.shape), np.array(found) if np.ndim(b) else found[0]
+
+    def precisely_inward(self, w: Any, b: Any) -> tuple[Any, float]:
+        """Return `inward` in twice the precision, and how far it may be off."""
+        if not self:
+            return b, 0.0
+        origin, aim = DenseRows(self.origin[None, :]), np.array([self.target])
+        pairs = zip(np.atleast_2d(w), np.atleast_1d(b), strict=True)
+        found = np.array([precise_scores(origin, v, float(c), aim)[0] for v, c in pairs])
+        off = 2.0 * UNIT * math.sqrt(float(found @ found))
+        off += gamma(len(self.origin) + 4) * self.doubt(w, b)
+        return (found if np.ndim(b) else float(found[0])), off
+
+    def __bool__(self) -> bool:
+        return len(self.origin) > 0
+
+
+def _best_nudge(
+    origin: np.ndarray, w: np.ndarray, sizes: np.ndarray, grid: float, low: float
+) -> tuple[int, float]:
+    """Return which weight to move by how many units for an intercept near a multiple of `grid`."""
+    steps = np.arange(-MOST_UNITS, MOST_UNITS + 1.0)
+    best, place = abs(low), (0, 0.0)
+    for j in np.argsort(-np.abs(origin * w))[:NUDGED_COLUMNS]:
+        unit = math.ulp(w[j])
+        rest = low - steps * math.fmod(unit * origin[j], grid)
+        rest -= grid * np.round(rest / grid)
+        cost = np.abs(rest) + np.abs(steps) * unit * sizes[j]
+        k = int(np.argmin(cost))
+        if cost[k] < best:
+            best, place = float(cost[k]), (int(j), float(steps[k]))
+    return place
+
+
+def centred(problem: Any) -> Centred:
+    """Return the problem on shifted data if that is easier and changes b alone, else as it is.
+
+    Parameters
+    ----------
+    problem : Problem or StreamedProblem
+        Rows in a store are shifted when they are read.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> given = zg.Problem([[2001.0], [2002.0]], [-1, 1], "hinge", fit_intercept=True)
+    >>> shifted = centred(given)
+    >>> shifted.origin, shifted.problem.rows.X.ravel()
+    (array([2001.5]), array([-0.5,  0.5]))
+    """
+    nothing = Centred(problem, np.empty(0), 0.0)
+    if not problem.fit_intercept:
+        return nothing
+    moved, origin, target = problem.shifted()
+    if not len(origin) and not target:
+        return nothing
+    return Centred(moved, origin, target)

@@ -1,0 +1,352 @@
+"""The one gap: P, D and their distance, from sums over rows that may be added up in parts.
+
+With u = u(a), and with sum_i s_i a_i = 0 if b is free,
+
+    P(w, b) - D(a) = 1/S sum_i s_i [phi(z_i) + phi*(-a_i) + a_i z_i]  +  lam [g(w) + g*(u) - w.u]
+
+where z_i = x_i.w + b, and all terms are >= 0 (Fenchel and Young).  Whoever holds rows - memory, a
+store, a GPU, workers of a cluster - adds up `Terms`; `evaluate` makes numbers of them that hold
+for the data as given, in exact arithmetic.  What rounding may hide is bounded and added:
+
+* **scores** that are off by t change the rows' terms by 2 L t at most, or by
+  sqrt(2 beta E) t + beta t^2 / 2 if E is their sum and phi is beta-smooth;
+* a **dual sum** that is off by t, in the same way: g* is smooth;
+* **sums of a that are not zero**: the point meant is a', in which the heavier sign is scaled down
+  until they are.  With a' = (1 - e) a there, the rows' terms rise by e P at most, since they are
+  convex in a, and at a = 0 they are phi(z_i) at most.  Where that is too much, a short row alone
+  is scaled;
+* **losses** are evaluated to `EVALUATION` units in the last place of their terms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+UNIT = 2.0**-53  # relative error of one operation
+EVALUATION = 16.0  # units, of a loss' three terms: exp and log of libraries are right to 4
+TINY = 1e-285  # more than all that underflow can add
+FAR = 0.5  # gap over P from which on D is computed by itself: it is not a difference then
+ENOUGH = 0.1  # of the gap: rounding that is not worth more precision
+CLEAR = 1e-11  # of P: more of it need not be known, whatever the gap
+EXACT = 2e-14  # of P: rounding that twice the precision seldom makes less
+
+
+def gamma(k: float) -> float:
+    """Return the relative error of k operations in a row."""
+    return k * UNIT / (1.0 - k * UNIT) if k * UNIT < 0.5 else math.inf
+
+
+def is_blurred(blur: float, gap: float, primal: float) -> bool:
+    """Tell whether so much is unknown of P that P - D would not look like the gap."""
+    return blur > max(ENOUGH * min(gap, primal), CLEAR * primal)
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Sums over some rows, each row times s_i / S; those of parts of the data add up.
+
+    `value` has the losses, `excess` their part of the gap, `balance` the dual variables (for many
+    classes: the votes of each class for each other one), `mass` their sizes, `energy` their
+    squares, `cross` the sizes of a_i z_i, seen from the targets, and `target` the squares of those.
+    """
+
+    value: Any
+    excess: Any
+    balance: Any = 0.0
+    mass: float = 2.0
+    energy: float = 2.0
+    cross: float = 0.0
+    target: float = 0.0
+
+    def __add__(self, other: Any) -> Terms:
+        if not isinstance(other, Terms):
+            return self
+        return Terms(
+            self.value + other.value,
+            self.excess + other.excess,
+            self.balance + other.balance,
+            self.mass + other.mass,
+            self.energy + other.energy,
+            self.cross + other.cross,
+            self.target + other.target,
+        )
+
+    __radd__ = __add__
+
+
+class Errors(NamedTuple):
+    """How far what was computed may be from what is meant."""
+
+    scores: float  # root of the mean square over rows
+    dual_sum: float  # length of the vector
+    reach: float  # root mean square of |x_i| |w|
+    lengths: float  # sum of the lengths of the dual sum's terms, at most
+    value: float = 0.0  # of the losses' sum, where it is not that of `scores`
+    excess: float = 0.0  # of the rows' terms, in addition
+    balanced: bool = False  # whether `excess` and `dual_sum` hold for a that sum to zero
+    range: float | None = None  # mean of the scores' ranges over classes, if it is known
+    imbalance: Any = None  # what each class' votes are off by, if it is known
+
+
+class Evaluation(NamedTuple):
+    """What is known of a model and a dual point: P - D <= gap, exactly."""
+
+    primal: float  # P, rounded
+    gap: float
+    slack: float  # the penalty's part of the gap, with what rounding may hide; NaN if not known
+    rounding: float  # the part of the gap that bounds rounding
+    blur: float  # how far `primal` may be from P
+    off: float = math.inf  # how far the dual sum may be from that of the point that is meant
+
+    def is_coarse(self, tolerated: float) -> bool:
+        """Tell whether rounding is more than a share of the gap, and of P more than tolerated."""
+        computed, primal = self.gap - self.rounding, self.primal
+        coarse = self.rounding > max(ENOUGH * computed, max(tolerated, EXACT) * primal)
+        return coarse or is_blurred(self.blur, computed, primal)
+
+
+NOTHING = Evaluation(math.nan, math.inf, math.inf, 0.0, 0.0)
+
+
+class Sizes(NamedTuple):
+    """What bounds of rounding need to know about the data."""
+
+    rows: int
+    width: int  # number of values of the longest row
+    columns: Any  # roots of the mean squares of all columns, or of |x_i| as one number
+
+    def errors(self, terms: Terms, w: Any, b: Any, lam: float) -> Errors:
+        """Return how far scores and the dual sum may be off.
+
+        Each score is a sum of `width` products, b and a target; each dual sum one of `rows`.
+        """
+        if np.ndim(self.columns):  # whatever the units of the columns
+            reach = math.sqrt(float(np.square(np.abs(w) @ self.columns).sum()))
+            length = math.sqrt(float(self.columns @ self.columns))
+        else:
+            reach = self.columns * math.sqrt(float((w * w).sum()))
+            length = self.columns
+        largest = reach + math.hypot(*np.ravel(b)) + math.sqrt(terms.target)
+        lengths = math.sqrt(terms.energy) * length / lam
+        # a shifted entry, a share, a product with lam, and some to spare; a row's own class has
+        # the sum of its other dual variables
+        more = 6 + np.size(b)
+        scores, dual_sum = gamma(self.width + 6) * largest, gamma(self.rows + more) * lengths
+        return Errors(scores, dual_sum, reach, lengths)
+
+
+def precise_errors(rough: Errors, sizes: Sizes, rounded: Errors, score: float, u: float) -> Errors:
+    """Return those of `zerogap.kernels.precise`, for scores and a dual sum of the given sizes.
+
+    `rounded` are those of one rounding of the entries that a shift has rounded.
+    """
+    products = gamma(sizes.width + 6)
+    scores = 2.0 * UNIT * score + products * rough.scores + rounded.scores
+    dual_sum = 8.0 * UNIT * u + gamma(sizes.rows + 6) ** 2 * rough.lengths + rounded.dual_sum
+    return Errors(scores, dual_sum, rough.reach, rough.lengths)
+
+
+def conclude(
+    problem: Any,
+    sizes: Sizes,
+    terms: Terms,
+    w: Any,
+    b: Any,
+    penalty: tuple[float, float],
+    u: Any,
+    conjugates: Callable[[], tuple[float, float]],
+) -> tuple[Evaluation, Errors]:
+    """Return what a model and a dual point prove, and how exact scores and dual sum were.
+
+    Parameters
+    ----------
+    problem : Problem or StreamedProblem
+        Its loss, penalty, lam and whether b is free.
+    sizes : Sizes
+        Of its data.
+    terms : Terms
+        Sums over all rows.
+    w, b, u
+        The model, and the dual sum.
+    penalty : (float, float)
+        g(w), and g(w) + g*(u) - w.u.
+    conjugates : callable
+        Returns the mean of phi*(-a_i), and g*(u); called far from the optimum only.
+    """
+    errors = sizes.errors(terms, w, b, problem.lam)
+    size = math.sqrt(float((u * u).sum()))
+    found = evaluate(problem, terms, *penalty, size, sizes.rows, errors, b)
+    if found.gap > FAR * found.primal:
+        found = _with_dual(problem, found, terms, conjugates(), size, sizes.rows, errors, b)
+    return found, errors
+
+
+def evaluate(
+    problem: Any,
+    terms: Terms,
+    cost: float,
+    slack: float,
+    u_size: float,
+    rows: int,
+    errors: Errors,
+    b: Any = 0.0,
+) -> Evaluation:
+    """Return P and an upper bound of P - D; see `conclude`."""
+    primal = terms.value + problem.lam * cost
+    if not math.isfinite(primal):
+        return NOTHING
+    plain = terms.excess + problem.lam * slack
+    if math.isnan(plain):
+        return NOTHING._replace(primal=primal)
+    loss, classes = problem.loss, getattr(problem, "n_classes", 1)
+    sums = gamma(rows + problem.shape[1] + 8)
+    scaled, moved = scaling(problem, terms, rows, errors, b)
+    feasible = to_domain(problem)  # all dual variables by the same factor
+    units = (EVALUATION + 2.0 * classes) * UNIT
+    size = 2.0 * (terms.value + terms.excess + terms.cross)
+    evaluated = units * (size + loss.unit * (terms.mass + terms.energy))
+    excess = (1.0 + sums) * terms.excess + evaluated
+    excess += _rise(2.0 * _slope(loss), loss.smoothness, excess, errors.scores)
+    excess += (scaled + feasible) * (terms.value + moved) + errors.excess
+    off = errors.dual_sum + scaled * errors.lengths + feasible * u_size
+    part = slack_above(problem.penalty, cost, slack, sums, off)
+    least = TINY if errors.reach > 0.0 or errors.lengths > 0.0 else 0.0  # zeros do not underflow
+    gap = excess + problem.lam * part + least
+    blur = (sums + units) * terms.value + sums * problem.lam * cost + errors.value + least
+    blur += _rise(_slope(loss), loss.smoothness, terms.value, errors.scores)
+    if math.isnan(gap + blur):
+        return NOTHING._replace(primal=primal)
+    found = (primal, gap, problem.lam * part + least, gap - plain, blur, off)
+    return Evaluation(*map(float, found))
+
+
+def slack_above(penalty: Any, cost: float, slack: float, sums: float, off: float) -> float:
+    """Return g(w) + g*(u) - w.u, or more, where u may be off and sums are rounded that much."""
+    convexity = penalty.convexity()
+    part = (1.0 + sums) * slack + (8.0 * UNIT * cost if convexity < 1.0 else 0.0)
+    return part + _rise(math.inf, 1.0 / convexity, part, off)
+
+
+def _with_dual(
+    problem: Any,
+    found: Evaluation,
+    terms: Terms,
+    conjugates: tuple[float, float],
+    u_size: float,
+    rows: int,
+    errors: Errors,
+    b: Any = 0.0,
+) -> Evaluation:
+    """Return the better of an evaluation and the difference of P and D.
+
+    Far from the optimum, as for weights that grow without bounds, D is a moderate number and the
+    terms of the gap are huge.  `conjugates` are the mean of phi*(-a_i), and g*(u).
+    """
+    sums, lam, unit = gamma(rows + problem.shape[1] + 8), problem.lam, problem.loss.unit
+    scaled, _ = scaling(problem, terms, rows, errors, b)
+    feasible = to_domain(problem)
+    losses, penalty = conjugates
+    size = abs(losses) + 2.0 * (terms.mass * unit + terms.energy)
+    size += 2.0 * math.sqrt(terms.energy * terms.target)
+    off = errors.dual_sum + scaled * errors.lengths
+    lost = (sums + EVALUATION * UNIT + scaled + feasible) * size + sums * lam * penalty
+    off += feasible * u_size
+    lost += lam * (u_size * off + 0.5 * off * off) / problem.penalty.convexity() + TINY
+    gap = _difference_above(found.primal, -losses - lam * penalty - lost) + found.blur
+    if not gap < found.gap:
+        return found
+    return found._replace(gap=gap, slack=math.nan, rounding=min(gap, lost + found.blur))
+
+
+def displaced(problem: Any, proof: Any, t: float) -> Any:
+    """Return what a proof says of a model whose scores are all off by t at most."""
+    loss = problem.loss
+    more = _rise(2.0 * _slope(loss), loss.smoothness, proof.gap, t)
+    blur = _rise(_slope(loss), loss.smoothness, proof.primal, t)
+    return proof._replace(
+        gap=proof.gap + more, rounding=proof.rounding + more, blur=proof.blur + blur
+    )
+
+
+def _rise(slope: float, smoothness: float, height: float, t: float) -> float:
+    """Return by how much a convex function >= 0 rises at most, t away from where it is `height`."""
+    if t == 0.0:
+        return 0.0
+    if smoothness == math.inf:
+        return slope * t
+    # a sum of losses may be a little below zero by rounding
+    smooth = math.sqrt(2.0 * smoothness * max(height, 0.0)) * t + 0.5 * smoothness * t * t
+    return min(slope * t, smooth)
+
+
+def _slope(loss: Any) -> float:
+    """Return the largest slope of a loss, in the largest of its scores if it has many."""
+    return 1.0 if loss.task == "multiclass" else loss.lipschitz
+
+
+def to_domain(problem: Any) -> float:
+    """Return by how much dual variables may be outside of their domain, relative to themselves."""
+    if problem.loss.task == "multiclass":
+        return gamma(problem.n_classes + 2)  # votes sum to one
+    rounded_ends = problem.loss.task == "regression" and problem.loss.has_ends
+    return gamma(4) if rounded_ends else 0.0
+
+
+def scaling(problem: Any, terms: Terms, rows: int, errors: Errors, b: Any) -> tuple[float, float]:
+    """Return by how much dual variables are scaled down to sum to zero, and what it may cost more.
+
+    For one score no row's term rises by more than its loss; for many, by the range of its scores.
+    """
+    if problem.loss.task == "multiclass":
+        scaled = 0.0
+        if problem.fit_intercept:
+            flow, missing = np.asarray(terms.balance), errors.imbalance
+            if missing is None:
+                through = flow.sum(axis=1) + flow.sum(axis=0)
+                missing = np.abs(flow.sum(axis=1) - flow.sum(axis=0))
+                missing += gamma(rows + len(flow) + 8) * through
+            scaled = min(1.0, _rerouted(flow, missing))
+        spread = 2.0 * errors.reach + float(np.ptp(b)) if errors.range is None else errors.range
+        return scaled, spread
+    if not problem.fit_intercept or errors.balanced or not terms.mass > 0.0:
+        return 0.0, 0.0
+    return min(1.0, 2.0 * (abs(terms.balance) / terms.mass + gamma(rows + 8))), 0.0
+
+
+def _rerouted(flow: np.ndarray, missing: np.ndarray) -> float:
+    """Return which share of a flow has to go at most, for equal in- and outflows at all classes.
+
+    What a class has too much or too little is taken from the widest path between it and the class
+    with the largest flow: at most missing_k / width_k of any flow on the path.
+    """
+    if not missing.any():
+        return 0.0
+    root = int(np.argmax(flow.sum(axis=1) + flow.sum(axis=0)))
+    width = np.minimum(_widest(flow, root), _widest(flow.T, root))
+    missing = missing.copy()
+    missing[root] = 0.0
+    if np.any((missing > 0.0) & (width == 0.0)):
+        return 1.0
+    return float(np.divide(missing, width, out=np.zeros_like(width), where=missing > 0.0).sum())
+
+
+def _widest(flow: np.ndarray, root: int) -> np.ndarray:
+    """Return, for each class, the largest flow that one path from the root can carry to it."""
+    width, known = flow[root].astype(float), np.zeros(len(flow), np.bool_)
+    width[root], known[root] = math.inf, True
+    for _ in range(len(flow) - 1):
+        k = int(np.argmax(np.where(known, -1.0, width)))
+        known[k] = True
+        width = np.where(known, width, np.maximum(width, np.minimum(width[k], flow[k])))
+    return width
+
+
+def _difference_above(primal: float, dual: float) -> float:
+    """Return P - D, rounded so that P minus it is D at most."""
+    gap = primal - dual
+    return gap if primal - gap <= dual else math.nextafter(gap, math.inf)

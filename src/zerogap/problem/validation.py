@@ -1,0 +1,184 @@
+"""Checks of what users hand to estimators, beyond scikit-learn's own."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import compute_class_weight
+
+from zerogap.kernels.jit import kernel
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.checks import check_weights
+from zerogap.rows import Rows
+
+_BLOCK = 1 << 24  # words between two looks at Ctrl-C
+
+
+def sample_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Return one weight per row: ones, a number for all, or what was given, checked."""
+    if sample_weight is None:
+        return np.ones(n)
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n, float(sample_weight))
+    check_weights(sample_weight, n)
+    return np.asarray(sample_weight, dtype=np.float64)
+
+
+def find_classes(y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes, and the number of each row's: rows without weight are as good as absent.
+
+    Two classes of numbers are found without sorting.
+    """
+    there = y if weights is None or weights.all() else y[weights > 0]
+    if there.dtype.kind in "biuf":
+        low, high = there.min(), there.max()
+        upper = there == high
+        if low < high and (upper | (there == low)).all():
+            return np.array([low, high]), (y >= high).astype(np.intp)
+    classes = np.unique(there)
+    return classes, np.searchsorted(classes, y).clip(max=len(classes) - 1)
+
+
+def class_factors(
+    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Return the weight of each class; "balanced" counts a row with weight 2 as two rows."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(codes, weights, minlength=len(classes))
+        return weights.sum() / (len(classes) * np.where(totals > 0, totals, np.inf))
+    return compute_class_weight(class_weight, classes=classes, y=classes[codes])
+
+
+def fingerprint(rows: Rows, targets: np.ndarray, weights: np.ndarray) -> str:
+    """Return what tells the data of a fit from others: size and checksums, 500x20-1f00...
+
+    The same numbers in another form (CSR, float32) have another fingerprint.
+    """
+    parts = []
+    for array in (*rows.__getstate__().values(), targets, weights):
+        if isinstance(array, np.ndarray):
+            content: Any = np.ascontiguousarray(array).ravel().view(np.uint8)
+            whole = len(content) // 8 * 8
+            words, checksum = content[:whole].view(np.uint64), zlib.crc32(content[whole:])
+            for start in range(0, len(words), _BLOCK):
+                part = words[start : start + _BLOCK]
+                checksum = (checksum + int(_weighted_sum(part, start))) % 2**64
+            parts.append(f"{checksum:016x}")
+    return "-".join([f"{rows.shape[0]}x{rows.shape[1]}", *parts])
+
+
+@kernel
+def _weighted_sum(words, first):
+    """sum_k (2 k + 1) mix(words_k) modulo 2^64: ten times as fast as CRC-32.
+
+    Odd factors are invertible, and so is the mix, so one word that changes always shows; growing
+    factors show an order that changes, and the mix shows signs that change in pairs.
+    """
+    total = np.uint64(0)
+    for k in range(len(words)):
+        total += np.uint64(2 * (first + k) + 1) * (words[k] ^ (words[k] >> np.uint64(29)))
+    return total
+
+
+def check_number(name: str, value: Any, kind: Any, least: float) -> None:
+    """Refuse a parameter that is not a number of that kind, or too small."""
+    valid = isinstance(value, kind) and not isinstance(value, bool) and value >= least
+    if not valid:
+        what = "an integer" if kind is Integral else "a number"
+        raise ValueError(f"{name} must be {what} >= {least}, got {value!r}")
+
+
+def is_plain(X: Any, y: Any) -> bool:
+    """Tell whether these are arrays that scikit-learn's validation would return as they are."""
+    return (
+        type(X) is type(y) is np.ndarray
+        and X.ndim == 2
+        and X.size > 0
+        and X.dtype in (np.float64, np.float32)
+        and y.shape == X.shape[:1]
+        and y.dtype.kind in "biuf"
+    )
+
+
+def refuse_type(X: Any) -> None:
+    """Refuse what scikit-learn's validation would convert to numbers without a word."""
+    if np.ma.isMaskedArray(X):
+        raise ValueError("X is a masked array: fill or drop the masked entries first")
+    values = X if sparse.issparse(X) or isinstance(X, np.ndarray) else _frame_values(X)
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and (dtype.kind in "USMmV" or dtype.type is np.longdouble):
+        raise ValueError(f"X has type {dtype}, which is not a real number of at most 64 bits")
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+        for place, value in np.ndenumerate(values):
+            if isinstance(value, str | bytes):
+                raise ValueError(f"X holds text, {value!r} at {place}: encode it as numbers first")
+
+
+def _frame_values(X: Any) -> Any:
+    """Return lists and frames as an array to look at; a frame of numbers need not be copied."""
+    numeric = all(getattr(dtype, "kind", "O") in "buif" for dtype in getattr(X, "dtypes", ["O"]))
+    return X if numeric else np.asarray(X)
+
+
+def refuse_targets(y: Any) -> None:
+    """Refuse targets that have no order (None, mixed types) or are not finite, with their place."""
+    if np.ma.isMaskedArray(y):
+        raise ValueError("y is a masked array: fill or drop the masked entries first")
+    if y is None or sparse.issparse(y):
+        return  # scikit-learn says what is wrong
+    mixed = isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1
+    labels = np.asarray(y, dtype=object) if mixed else np.asarray(y)
+    if labels.dtype.kind == "O":
+        try:
+            np.unique(labels)
+        except TypeError:
+            raise ValueError("y holds labels of mixed types or None: use one type") from None
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        i = int(np.argmin(np.isfinite(labels.ravel())))
+        kind = "NaN" if np.isnan(labels.ravel()[i]) else "infinity"
+        raise ValueError(f"Input y contains {kind} at position {i}: drop the row")
+
+
+def describe_sizes(rows: Any, names: Any = None) -> str:
+    """Say which columns have the largest and the smallest values, and by how much they differ."""
+    sizes = np.sqrt(rows.square_sums(np.full(rows.shape[0], 1.0 / rows.shape[0])))
+    present = np.flatnonzero(sizes)
+    if not len(present):
+        return "all columns of X are zero"
+    large, small = present[sizes[present].argmax()], present[sizes[present].argmin()]
+
+    def name(j: int) -> str:
+        return f"column {j}" if names is None else f"column {j} ({names[j]})"
+
+    return (
+        f"{name(int(large))} has values of about {sizes[large]:.0e}, {name(int(small))} of about "
+        f"{sizes[small]:.0e}: double precision does not resolve both in one model at this lam"
+    )
+
+
+def warn_if_short(certificate: Certificate, tol: float, sizes: str = "") -> None:
+    """Warn if a run ended short of its gap: say how far it is from the optimum, and what to do.
+
+    `sizes` is what `describe_sizes` says of the data.
+    """
+    if certificate.stop_reason not in ("max_epochs", "max_seconds", "diverged", "stalled"):
+        return
+    parts = certificate.parts or (certificate,)
+    worst = max(parts, key=lambda part: part.relative_gap)
+    which = f" of class number {parts.index(worst)}" if certificate.parts else ""
+    what = "raise max_epochs or lam"
+    if certificate.stop_reason == "stalled":
+        what = "raise lam or tol"
+    message = (
+        f"stopped ({certificate.stop_reason}) at a relative duality gap{which} of "
+        f"{worst.relative_gap:.1e}, asked for {tol:.0e}: the objective {worst.primal:.6g} is at "
+        f"most {worst.gap:.2g} above its optimum{'; ' if sizes else ''}{sizes}.  If that is not "
+        f"enough, {what}, or standardise the columns of X"
+    )
+    warnings.warn(message, ConvergenceWarning, stacklevel=4)

@@ -1,0 +1,53 @@
+"""Origins of columns that are far from zero: what a free intercept allows to subtract."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zerogap.kernels.jit import (
+    kernel,
+)
+
+FAR = 4.0  # standard deviations from zero at which a column's mean begins to cost digits
+
+
+def find_shift(some: np.ndarray) -> np.ndarray:
+    """Return what to subtract from each column of some rows: 0 for those that are near zero.
+
+    It has so few digits that differences are exact if values are not twice as far, nor half.
+    """
+    some = some.astype(np.float64, copy=False)
+    mean, spread = np.zeros((2, some.shape[1]))
+    _add_spreads(some, mean, spread)
+    return shift_from(mean, spread, some[0])
+
+
+def shift_from(mean: np.ndarray, spread: np.ndarray, one: np.ndarray) -> np.ndarray:
+    """Return what `find_shift` does for columns with this mean, standard deviation and one row."""
+    far = np.abs(mean) > FAR * spread
+    if not far.any():
+        return np.zeros(len(mean))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        step = np.exp2(np.floor(np.log2(spread)) - 1.0)
+        rounded = np.round(mean / step) * step
+    rounded = np.where(np.isfinite(rounded), rounded, one)  # a constant, or nearly one
+    return np.where(far, rounded, 0.0)
+
+
+@kernel
+def _add_spreads(some, mean, spread):
+    """Means and standard deviations of columns: those of what is left without the mean"""
+    n, d = some.shape
+    for i in range(n):
+        for j in range(d):
+            mean[j] += some[i, j] / n
+    offset = np.zeros(d)
+    for i in range(n):
+        for j in range(d):
+            offset[j] += (some[i, j] - mean[j]) / n
+    for i in range(n):
+        for j in range(d):
+            rest = some[i, j] - mean[j] - offset[j]
+            spread[j] += rest * rest / n
+    for j in range(d):
+        spread[j] = np.sqrt(spread[j])

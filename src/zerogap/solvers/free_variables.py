@@ -1,0 +1,141 @@
+"""Conjugate gradients over the dual variables that are between their ends.
+
+Once dual coordinate ascent knows which dual variables are at an end, the others solve linear
+equations if the loss is made of lines and parabolas.  Coordinate ascent solves these a row at a
+time, for ever if rows are alike.
+
+Reference: J. J. Moré and G. Toraldo, "On the solution of large quadratic programming problems with
+bound constraints", SIAM Journal on Optimization 1, 1991.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from zerogap.kernels.jit import rowwise
+from zerogap.penalties import L2
+from zerogap.problem import Problem
+from zerogap.problem.row_sums import clip_duals, sum_conjugates
+
+_ENOUGH = 1e-2  # of the residual
+_STRAIGHT = 1e-12  # curvature, by the largest seen, that is none
+_SHORTER = (1.0, 0.5, 0.25, 0.125)  # parts of the step to try
+
+
+@rowwise(sums=0)
+def _find_scores(loss, y, alpha, scores, bend, start, stop):
+    """The scores that alpha belongs to if it is between its ends, else nan; the curvature there"""
+    for i in range(start, stop):
+        a = alpha[i]
+        bend[i] = loss.stiffness(a, y[i])
+        free = a != 0.0 and bend[i] < np.inf
+        scores[i] = -loss.conjugate(a, y[i]) / a - 0.5 * bend[i] * a if free else np.nan
+
+
+@rowwise(sums=0)
+def _find_room(loss, y, alpha, step, room, start, stop):
+    """The part of the step with which alpha meets an end of its line"""
+    for i in range(start, stop):
+        low, high = loss.domain(y[i])
+        end = high if step[i] > 0.0 else low
+        if step[i] * alpha[i] < 0.0:
+            end = 0.0
+        room[i] = (end - alpha[i]) / step[i] if step[i] != 0.0 else np.inf
+
+
+class Step(NamedTuple):
+    """What came of a step."""
+
+    products: int
+    whole: bool  # whether all of it was taken
+
+
+def has_faces(problem: Problem) -> bool:
+    """Tell whether dual variables have ends, and satisfy linear equations between them."""
+    loss = problem.loss
+    return loss.quadratic and loss.has_ends and isinstance(problem.penalty, L2)
+
+
+def compile_for(problem: Problem) -> None:
+    """Compile or load what `improve` needs."""
+    n, d = problem.shape
+    few = problem.take(np.arange(min(1, n)))
+    improve(few, np.arange(min(1, n)), 0.4 * few.y, np.zeros(d), np.zeros(2), 0.0, 1)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is no gain
+def improve(
+    problem: Problem,
+    places: np.ndarray,
+    alpha: np.ndarray,
+    u: np.ndarray,
+    bias: np.ndarray,
+    rho: float,
+    limit: int,
+) -> Step:
+    """Raise the dual over those of alpha[places] that are free, by `limit` products at most.
+
+    With an intercept it is the dual that `SDCA` maximises, in which rho mean(alpha) is added to it.
+    """
+    scores, bend = np.empty((2, problem.shape[0]))
+    problem.over_rows(_find_scores, problem.loss, problem.y, alpha, scores, bend)
+    places = places[np.isfinite(scores[places]) & (problem.share[places] > 0.0)]
+    if not len(places):
+        return Step(0, True)
+    part, before = problem.take(places), alpha[places]
+    lack = scores[places] - part.scores(u) - bias[0]
+    step, products = _solve(part, lack, bend[places], rho, limit)
+    if not products:
+        return Step(0, True)
+    level = part.over_rows(sum_conjugates, part.loss, part.y, part.share, before)
+    for size in (*_SHORTER, _longest(part, before, step)):
+        after = before + size * step
+        part.over_rows(clip_duals, part.loss, part.y, after)
+        change = after - before
+        du, shift = part.dual_sum(change), float(part.share @ change)
+        gain = level - part.over_rows(sum_conjugates, part.loss, part.y, part.share, after)
+        gain -= problem.lam * float(du @ u + 0.5 * (du @ du))
+        gain -= shift * float(bias[0]) + 0.5 * rho * shift * shift
+        if gain > 0.0:
+            alpha[places] = after
+            u += du
+            bias += (rho * shift, shift)
+            return Step(products, size == 1.0)
+    return Step(products, False)
+
+
+def _longest(part: Problem, alpha: np.ndarray, step: np.ndarray) -> float:
+    """Return the part of the step that stays on the face, where it cannot fail."""
+    room = np.empty(len(alpha))
+    part.over_rows(_find_room, part.loss, part.y, alpha, step, room)
+    return min(1.0, float(room.min()))
+
+
+def _solve(
+    part: Problem, lack: np.ndarray, bend: np.ndarray, rho: float, limit: int
+) -> tuple[np.ndarray, int]:
+    """Return the step with which all rows would have what their scores lack, and the products.
+
+    Roots of the shares make the equations symmetric.
+    """
+    root = np.sqrt(part.share)
+    rest, eta, products = root * lack, np.zeros(len(lack)), 0
+    along, size = rest.copy(), float(rest @ rest)
+    goal, steepest = _ENOUGH**2 * size, 0.0
+    while products < limit and size > goal:
+        products += 1
+        step = along / root
+        moved = part.scores(part.dual_sum(step)) + rho * float(part.share @ step)
+        product = root * moved + bend * along
+        curvature, square = float(along @ product), float(along @ along)
+        steepest = max(steepest, curvature / square)
+        if not curvature > _STRAIGHT * steepest * square:  # rows that are alike but for rounding
+            break
+        length = size / curvature
+        eta += length * along
+        rest -= length * product
+        before, size = size, float(rest @ rest)
+        along = rest + (size / before) * along
+    return eta / root, products

@@ -1,0 +1,99 @@
+"""What a run records: one row per certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.proving import Proof
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One certified point of a run: where it stands, what it cost, and the model itself."""
+
+    epoch: float
+    updates: int
+    examples: int
+    seconds: float
+    cpu_seconds: float
+    certificate: Certificate
+    w: np.ndarray
+    b: float
+    alpha: np.ndarray
+    metrics: dict[str, float] = field(default_factory=dict)
+    proof: Proof | None = None
+
+    @property
+    def gap(self) -> float:
+        """Certified distance from the optimum."""
+        return self.certificate.gap
+
+    def row(self) -> dict[str, float]:
+        """Return the numbers of this record, by column."""
+        return {
+            "epoch": self.epoch,
+            "updates": self.updates,
+            "examples": self.examples,
+            "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
+            "primal": self.certificate.primal,
+            "dual": self.certificate.dual,
+            "gap": self.gap,
+            **self.metrics,
+        }
+
+
+class History(Mapping[str, np.ndarray]):
+    """Columns of the recorded certificates.
+
+    ``epoch``, ``updates``, ``examples``, ``seconds``, ``cpu_seconds``, ``primal``, ``dual``,
+    ``gap`` and one column per recorded metric.  Seconds count updates only, never certificates.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> problem = zg.Problem([[1.0], [2.0]], [-1, 1], "hinge", lam=0.5)
+    >>> history = zg.solve(problem, zg.SDCA(), tol=1e-6, record="epoch").history
+    >>> bool(history["gap"][-1] <= history["gap"][0])
+    True
+    """
+
+    def __init__(self, rows: list[dict[str, float]] | None = None) -> None:
+        self._rows = list(rows or [])
+
+    def append(self, row: dict[str, float]) -> None:
+        """Add one row."""
+        self._rows.append(row)
+
+    @property
+    def rows(self) -> list[dict[str, float]]:
+        """The records, oldest first."""
+        return self._rows
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        if column not in self:
+            raise KeyError(f"no column {column!r}: there are {', '.join(self)}")
+        return np.array([row[column] for row in self._rows])
+
+    def __contains__(self, column: object) -> bool:
+        return bool(self._rows) and column in self._rows[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows[0] if self._rows else ())
+
+    def __len__(self) -> int:
+        return len(self._rows[0]) if self._rows else 0
+
+    def __repr__(self) -> str:
+        return f"History({len(self._rows)} records of {', '.join(self)})"
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(self._rows)
