@@ -232,6 +232,14 @@ def test_a_hole_is_an_error():
         zg.path(X, y, lam_min=1e-4, random_state=0, **options)
 
 
+def test_a_pair_that_proves_its_own_lambda_alone(monkeypatch):
+    """The search for the ends of its interval stops where no number is left in between."""
+    X, y = make_data("logistic", n=40)
+    monkeypatch.setattr(Reach, "is_within", lambda self, lam: lam == self.lam)
+    with pytest.raises(PathError, match="hardly more than its own lambda.*: raise tol"):
+        zg.path(X, y, lam_min=0.1, lam_max=0.2, loss="logistic", tol=1e-3)
+
+
 def test_ctrl_c_ends_a_path(monkeypatch):
     X, y = make_data("hinge")
     solves = []

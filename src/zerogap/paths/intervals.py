@@ -39,6 +39,7 @@ from zerogap.solvers.protocol import Answer
 _SHARE = 0.25  # of tol is asked from each solve: the rest is left for lambdas around it
 _HALF = 1e-9  # relative: a class this close to half of all rows counts as half of them
 _CLOSE = 0.01  # how exactly the end of an interval is found, as a share of its length
+MOST_MODELS = 1e6  # that one hole may ask for: at a millisecond each, a quarter of an hour
 
 
 class PathError(RuntimeError):
@@ -115,6 +116,8 @@ class Reach:
             else:
                 outside = middle
             middle = math.sqrt(inside) * math.sqrt(outside)
+            if middle in (inside, outside):  # no number lies between them
+                break
         return inside
 
 
@@ -296,6 +299,12 @@ def _between(problem: Problem, left: Reach, right: Reach) -> tuple[float, Answer
     neighbours, which is feasible and, if phi is smooth, often good enough already.
     """
     width, length = _width(left, right), math.log(left.high / left.lam * right.lam / right.low)
+    if width > MOST_MODELS * length:
+        raise PathError(
+            f"a model at lam={left.lam:.3g} proves hardly more than its own lambda, so that more "
+            f"than {MOST_MODELS:.0e} models would be needed",
+            "raise tol or lam_min, or standardise the columns of X",
+        )
     count = math.ceil(width / length)
     lam = left.high * math.exp(width * (count // 2 + 0.5) / count)
     share = (lam - left.lam) / (right.lam - left.lam)
