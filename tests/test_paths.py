@@ -236,7 +236,7 @@ def test_a_pair_that_proves_its_own_lambda_alone(monkeypatch):
     """The search for the ends of its interval stops where no number is left in between."""
     X, y = make_data("logistic", n=40)
     monkeypatch.setattr(Reach, "is_within", lambda self, lam: lam == self.lam)
-    with pytest.raises(PathError, match="hardly more than its own lambda.*: raise tol"):
+    with pytest.raises(PathError, match=r"hardly more than its own lambda.*: raise tol"):
         zg.path(X, y, lam_min=0.1, lam_max=0.2, loss="logistic", tol=1e-3)
 
 
