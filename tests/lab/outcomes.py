@@ -17,6 +17,8 @@ RIDDLES = (
     "0 of 1 problem",
     "the smallest slack is",
     "of what the bound allows",
+    "of 1 lambda",
+    "nearly one problem",
     "nan",
 )
 

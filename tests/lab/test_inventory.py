@@ -68,6 +68,39 @@ def test_every_claim_is_stated_with_its_section_and_setting():
         assert set(claim.covers) <= set(items())
 
 
+def test_cautions_of_the_reports_are_kept():
+    """Words of the reports, such as "seems"; what they quote from papers is called so."""
+    kept = {
+        "S0-50a": "seem to show",
+        "S0-51a": "might be preferable",
+        "S0-51b": "should",
+        "S0-54a": "somehow similar",
+        "S0-57a": "seems to always",
+        "S1-25a": "about",
+        "S1-27": "may, seems",
+        "S2-29b": "highly probable",
+        "S3-09": "most often",
+        "S3-33b": "a hint",
+    }
+    assert {id: claims()[id].get("caution") for id in kept} == kept
+    quoted = {id for id, known in claims().items() if "quoted" in known.get("caution", "")}
+    assert quoted >= {"S0-16a", "S0-16b", "S0-17", "S0-28", "S2-06", "S2-28a"}
+    assert not any(known.get("caution") for known in claims().values() if known.get("extension"))
+
+
+def test_a_verdict_is_given_in_the_report_s_own_setting():
+    """The axis and lambda of the report stand in the setting, and so does a stand-in."""
+    for id in ("S0-50a", "S0-50b", "S0-50c", "S0-51a", "S0-51b", "S0-57a", "S0-58a"):
+        assert "by iterations" in claims()[id]["setting"]
+    for id in ("S0-50b", "S0-51a", "S0-52b", "S0-54a", "S0-54b"):
+        assert "lambda = 50" in claims()[id]["setting"]
+    for known in claims().values():
+        if "genomic" in known["setting"]:
+            assert "gravier for genomic" in known["setting"]
+    assert "CPU time of the updates" in claims()["S1-25c"]["setting"]
+    assert "operations" in claims()["S3-13"]["setting"]
+
+
 def test_what_no_report_says_stands_apart():
     extensions = {id for id, known in claims().items() if known.get("extension")}
     ours = {"S0-49a", "S0-54d", "S1-06", "S2-20", "S3-10", "S3-31d", "S3-32b", "S3-32c"}

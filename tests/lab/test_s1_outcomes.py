@@ -78,7 +78,7 @@ def test_epochs_until_the_error_is_reached() -> None:
     told(
         s1_judges.epochs_needed,
         {HOLDS: table(2, 4), FAILS: table(5, 8), DEPENDS: table(2, 8), UNDECIDED: table(2, 4, 3)},
-        {HOLDS: "SDCA from epoch 2 on", FAILS: "batches of 100 from epoch 8 on"},
+        {HOLDS: "from epoch 2 on (SDCA)", FAILS: "from epoch 8 on (Pegasos, batches of 100)"},
     )
 
 

@@ -285,7 +285,7 @@ def test_aggressive(verdict: str) -> None:
         return np.log(2) * 10.0**power - 0.5
 
     found = check(sgd_judges.judge_aggressive(descent(value)), verdict, "times its start")
-    assert "with SGD, constant step" in found.robustness
+    assert "times its start (SGD, constant step)" in found.robustness
 
 
 @ALL_FOUR
@@ -298,10 +298,10 @@ def test_slow(verdict: str) -> None:
         early = 0.2 if sign != -1 else 0.001
         return 10.0 ** (-early * min(epoch, 10) - late * max(0, epoch - 10) - 0.01 * seed)
 
-    so = 2 * SIGNS[verdict].count(1)
     table = descent(value)
     table["suboptimality"] = table["suboptimality"].clip(lower=1e-60)
-    check(sgd_judges.judge_slow(table), verdict, f"in {so} of 4 problems")
+    words = [f"{2 if sign == 1 else 0} on {data}" for data, sign in signed(verdict).items()]
+    check(sgd_judges.judge_slow(table), verdict, *words)
 
 
 def test_one_run_is_drawn_beside_the_median() -> None:
@@ -315,3 +315,9 @@ def test_one_run_is_drawn_beside_the_median() -> None:
     assert lines[OWN[0]] == SEEDS
     assert lines[f"{OWN[0]}, one run"] == lines[f"{OWN[1]}, one run"] == 1
     assert EXACT in lines
+
+
+def test_numerical_trouble_is_in_the_values_and_not_in_the_step() -> None:
+    found = check(judges.judge_numerics(None), DEPENDS, "the step is accurate everywhere")
+    assert "the loss and the conjugate are not" in found.sentence
+    assert "2001 of 2001" in found.evidence[0].what

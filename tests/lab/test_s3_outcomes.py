@@ -10,7 +10,7 @@ import pytest
 
 from lab.outcomes import ALL_FOUR, SIGNS, check, noise, told
 from zerogap.lab import DEPENDS, FAILS, HOLDS, UNDECIDED
-from zerogap.lab.chapters import s3_judges, s3_printed_judges, s4
+from zerogap.lab.chapters import s3_estimate, s3_judges, s3_printed_judges, s4
 from zerogap.lab.chapters.s3_judges import (
     AVERAGED,
     BLOCKS,
@@ -116,7 +116,8 @@ def duel(verdict: str, first: str, second: str) -> pd.DataFrame:
 )
 def test_duels(verdict: str, first: str, second: str) -> None:
     found = s3_judges.judge_duel(first, second, BLOCKS)(duel(verdict, first, second))
-    check(found, verdict, f"objective of {first}, over that of {second}, is")
+    names = (s3_judges.called(name) for name in (first, second))
+    check(found, verdict, "objective of {} over that of {} is".format(*names))
 
 
 @ALL_FOUR
@@ -129,7 +130,7 @@ def test_fewer_iterations(verdict: str) -> None:
                 for at, primal in ((1.0, 2.0), (end, 0.5)):
                     rows.append((data, name, seed, at, primal))
     table = pd.DataFrame(rows, columns=["data", "solver", "seed", "updates", "primal"])
-    check(s3_judges.judge_fewer(table), verdict, "% on mini-mnist", "of their iterations")
+    check(s3_judges.judge_fewer(table), verdict, "% on mini-mnist", "share of its iterations")
 
 
 @ALL_FOUR
@@ -204,7 +205,7 @@ def printed(verdict: str) -> pd.DataFrame:
 
 @YES_NO
 def test_printed_steps(verdict: str) -> None:
-    words = {HOLDS: "is never negative in 6 runs", FAILS: "3 of 3 runs of algorithm 4, x"}
+    words = {HOLDS: "is never negative in 6 runs", FAILS: "3 of 3 runs of algorithm 4 on x"}
     words[DEPENDS] = "3 of 3 runs of algorithm 5, b = 16"
     found = check(s3_printed_judges.judge_unclipped(printed(verdict)), verdict, words[verdict])
     assert "in 6 of 6 runs" in found.robustness
@@ -351,3 +352,18 @@ def test_probability_and_iterations() -> None:
         {HOLDS: "within eps in 12 of 12 runs", FAILS: "within eps in 0 of 12 runs"},
     )
     assert "a logarithm more" in s4.judge_iterations(theorems(0.5)).robustness
+
+
+@ALL_FOUR
+def test_the_estimate_from_batches(verdict: str) -> None:
+    """Within 10 % of the objective in most epochs, or not."""
+    rows = [
+        {"data": data, "solver": DEFAULT, "seed": seed, "updates": e, "epoch": e, "primal": 1.0}
+        | {"estimate": {1: 1.05, -1: 1.5, 0: 1.05 if (seed + e) % 2 else 1.5}[sign]}
+        for data, sign in zip(("mini-mnist", "mnist"), SIGNS[verdict], strict=True)
+        for seed in range(4)
+        for e in range(1, 5)
+    ]
+    words = {1: "16 of 16", -1: "0 of 16", 0: "8 of 16"}
+    found = s3_estimate.judge_estimate(pd.DataFrame(rows))
+    check(found, verdict, *(words[sign] for sign in SIGNS[verdict]))

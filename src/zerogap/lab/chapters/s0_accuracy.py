@@ -104,6 +104,8 @@ TABLE_2 = Experiment(
     claims=(
         claim("S0-53a", outputs.judge_accuracy),
         claim("S0-53b", outputs.judge_closer),
+        claim("S0-53c", outputs.judge_around_beta),
+        claim("S0-54e", outputs.judge_same_output),
         claim("S0-54c", outputs.judge_projected("averaged")),
         claim("S0-54d", outputs.judge_projected("last")),
         claim("S0-49a", outputs.judge_table),

@@ -25,7 +25,7 @@ from zerogap.lab import (
     split,
     within,
 )
-from zerogap.lab.chapters.s0_races import FOUR, MUCH, RUN, report_s_lambda, stays, with_place
+from zerogap.lab.chapters.s0_races import FOUR, MUCH, RUN, report_s_lambda, stays, with_problem
 from zerogap.lab.statistics import number
 
 # Order of visits
@@ -59,7 +59,7 @@ def _orders(table: Any, name: str, other: str, column: str = "height") -> dict[s
         place: paired_difference(
             part, column, name, other, what=f"{_MEASURES[column]}, {name} - {other}, {place}"
         )
-        for place, part in split(with_place(slowness(table)), ("data", "lam"))
+        for place, part in split(with_problem(slowness(table)), ("problem",))
     }
 
 
@@ -71,33 +71,75 @@ def judge_order(name: str, *others: str) -> Callable[[Any], Verdict]:
     """Return the judge of "this order is slower than the others", at the report's own lambda."""
 
     def judge(table: Any) -> Verdict:
-        own = [e for o in others for e in _orders(report_s_lambda(table), name, o).values()]
-        everywhere = {o: list(_orders(table, name, o, "slowness").values()) for o in others}
-        parts = [
-            f"{_factor(effect)} times that of the {other} order ({_certainty(effect)})"
-            for other, effect in zip(others, own, strict=True)
-        ]
-        sentence = f"With the {name} order the mean distance from the optimum is {listed(parts)}."
-        robustness = "On a logarithmic axis, which shows the end of the runs too, it is " + listed(
-            f"slower than the {other} order on {sum(above(e) == YES for e in found)} and faster on "
-            f"{sum(above(e) == NO for e in found)} of {_lambdas(found)}"
-            for other, found in everywhere.items()
-        )
-        further = [effect for found in everywhere.values() for effect in found]
+        own = _slower(table, name, others)
+        robustness, further = _on_log_axis(table, name, others)
+        on_what = "the order that it is compared with"
+        sentence = f"With the {name} order {_beside(own)}."
         return conclude(
-            map(above, own),
-            sentence,
-            own,
-            "the order that it is compared with",
-            f"{robustness}.",
-            further,
+            map(above, own.values()), sentence, own.values(), on_what, robustness, further
         )
 
     return judge
 
 
-def _lambdas(found: Sequence[Any]) -> str:
-    return "1 lambda" if len(found) == 1 else f"{len(found)} lambdas, nearly one problem"
+def judge_three_orders(table: Any) -> Verdict:
+    """All orders are within a factor of two of each other, and a new permutation is slowest."""
+    own = _slower(table, "permutation", ("random", "cyclic"))
+    (third,) = _slower(table, "random", ("cyclic",)).values()
+    every = [*own.values(), third]
+    apart = max(10 ** abs(effect.estimate) for effect in every)
+    limit = float(np.log10(MUCH))
+    answers = [within(effect, -limit, limit) for effect in every]
+    robustness, further = _on_log_axis(table, "permutation", tuple(own))
+    return conclude(
+        [*answers, *map(above, own.values())],
+        f"The mean distances from the optimum differ by a factor of {number(apart)} at most "
+        f"(almost the same rate: within {MUCH:g}). With the permutation order {_beside(own)}.",
+        every,
+        "the part: rate or slowest order",
+        robustness,
+        further,
+    )
+
+
+def _slower(table: Any, name: str, others: Sequence[str]) -> dict[str, Interval]:
+    """Return how much higher the curve of an order is than the others', at the report's lambda."""
+    own = report_s_lambda(table)
+    return {other: next(iter(_orders(own, name, other).values())) for other in others}
+
+
+def _beside(effects: dict[str, Interval]) -> str:
+    return "the mean distance is " + listed(
+        f"{_factor(effect)} times that of the {other} order ({_certainty(effect)})"
+        for other, effect in effects.items()
+    )
+
+
+def _on_log_axis(table: Any, name: str, others: Sequence[str]) -> tuple[str, list[Interval]]:
+    """Return the comparison by the mean of the logarithms, in words and as effects."""
+    found = {other: list(_orders(table, name, other, "slowness").values()) for other in others}
+    words = {YES: "slower than", NO: "faster than"}
+
+    def told(other: str, effects: list[Interval]) -> str:
+        if len(effects) == 1:
+            word = words.get(above(effects[0]), "neither slower nor faster than")
+            return f"{word} the {other} order"
+        slower, faster = (sum(above(e) == answer for e in effects) for answer in (YES, NO))
+        return (
+            f"slower than the {other} order for {slower} and faster for {faster} of the "
+            f"{len(effects)} lambdas"
+        )
+
+    text = "On a logarithmic axis, which shows the end of the runs too, it is " + listed(
+        told(other, effects) for other, effects in found.items()
+    )
+    further = [effect for effects in found.values() for effect in effects]
+    return f"{text}{_one_problem(max(map(len, found.values())))}.", further
+
+
+def _one_problem(lambdas: int) -> str:
+    """Return the remark on several lambdas, which are nearly one problem."""
+    return "" if lambdas == 1 else " (problems that differ in lambda alone are much alike)"
 
 
 def _certainty(effect: Interval) -> str:
@@ -160,7 +202,7 @@ def _projected(table: Any, column: str, words: str) -> dict[str, Interval]:
     what = f"{words}, projected - plain, "
     return {
         place: paired_difference(part, column, "PEGASOS, projected", "PEGASOS", what=what + place)
-        for place, part in split(with_place(table), ("data", "lam"))
+        for place, part in split(with_problem(table), ("problem",))
     }
 
 
@@ -215,8 +257,9 @@ def judge_smoother(table: Any) -> Verdict:
         f"{words.get(below(own[0]), 'not significantly different')}."
     )
     robustness = (
-        f"Of {_lambdas(whole)}, it is smoother over the whole run on {_yes(whole)}, after the "
-        f"first epoch on {_yes(late)}, and rougher then on {sum(below(e) == NO for e in late)}."
+        f"It is smoother over the whole run for {_yes(whole)} of {len(whole)} values of lambda; "
+        f"after the first epoch it is smoother for {_yes(late)} and rougher for "
+        f"{sum(below(e) == NO for e in late)} of them{_one_problem(len(whole))}."
     )
     return conclude(map(below, own), sentence, own, "lambda", robustness, (*whole, *late))
 
@@ -286,7 +329,8 @@ def judge_faster(table: Any) -> Verdict:
     def fewer(effects: dict[str, Interval]) -> str:
         parts = {YES: "fewer", NO: "more"}
         texts = [
-            f"{parts.get(below(e), 'neither more nor fewer')} for {solver} ({e.estimate:+.2f})"
+            f"{parts.get(below(e), 'neither more nor fewer')} steps for {solver} "
+            f"({e.estimate:+.2f})"
             for solver, e in effects.items()
         ]
         return ", ".join(texts)

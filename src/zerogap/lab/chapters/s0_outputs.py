@@ -36,6 +36,8 @@ from zerogap.lab.verdicts import Evidence
 TESTED = 330  # rows of the report's test part
 DELTA = 0.1
 IMPORTANT = 1.0  # percentage points of accuracy; one standard error of an entry of table 2 is 1.8
+AROUND = 2.0  # percentage points: the printed accuracies are up to 1.8 from that of beta
+ALIKE = 1.0  # degrees
 PRINTED = {
     "SDCA, random": (0.863, 0.872),
     "SDCA, permutation": (0.881, 0.875),
@@ -189,6 +191,54 @@ def judge_closer(table: Any) -> Verdict:
     )
 
 
+def judge_around_beta(table: Any) -> Verdict:
+    """Every option's accuracy is within two points of that of the true parameter."""
+    table = with_accuracy(table[table["data"] == "simulated"])
+    effects = [
+        mean(part["over_beta"], f"test accuracy in % minus that of beta, {name}")
+        for name, part in split(table, ("solver", "output"))
+    ]
+    low, high = (f(effect.estimate for effect in effects) for f in (min, max))
+    answers = [within(effect, -AROUND, AROUND) for effect in effects]
+    sentence = (
+        f"On average the options' accuracies are {low:+.1f} to {high:+.1f} points from that of "
+        f"beta; {answers.count(YES)} of {len(answers)} are within {AROUND:g} points for certain, "
+        f"and {answers.count(NO)} are not."
+    )
+    return conclude(answers, sentence, effects, "the option")
+
+
+def judge_same_output(table: Any) -> Verdict:
+    """Projected and plain outputs are as near to each other as two plain runs are."""
+    one = table[table["data"] == "one sample"]
+    columns = [f"w{j}" for j in range(1, 11)]
+    effects, parts = [], []
+    for name in ("PEGASOS", "mini-batch PEGASOS"):
+        for output in ("last", "averaged"):
+            plain, other = (
+                one[(one["solver"] == solver) & (one["output"] == output)].sort_values("seed")
+                for solver in (name, f"{name}, projected")
+            )
+            runs = plain[columns].to_numpy()
+            again = _degrees(runs, np.roll(runs, 1, axis=0))
+            apart = _degrees(other[columns].to_numpy(), np.roll(runs, 1, axis=0))
+            what = f"angle projected to plain - plain to plain, degrees, {name}, {output}"
+            effects.append(mean(apart - again, what))
+            parts.append(f"{apart.mean():.1f} and {again.mean():.1f} ({name}, {output})")
+    sentence = (
+        "In degrees, between a run with projection and one without, and between two without: "
+        f"{listed(parts)}."
+    )
+    answers = (within(effect, -ALIKE, ALIKE) for effect in effects)
+    return conclude(answers, sentence, effects, "batch size and output")
+
+
+def _degrees(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the angles between the rows of two matrices."""
+    cosines = np.sum(a * b, axis=1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
+    return np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
+
+
 def _averaged_minus_last(table: Any, column: str, words: str) -> dict[str, Interval]:
     table = with_accuracy(table[table["data"] == "simulated"])
     what = f"{words}, averaged - last, "
@@ -309,10 +359,10 @@ def judge_rates(table: Any) -> Verdict:
         f"{kept} of {runs} runs stay within the numbers of steps of the theorems of this order; "
         f"the slowest takes {_share(max(ratios))} of them."
     )
-    found = listed(f"{e.what.partition(':')[0]} {e.estimate:.2f}" for e in exponents)
+    found = listed(f"{e.estimate:.2f} ({e.what.partition(':')[0]})" for e in exponents)
     robustness = (
-        f"The steps grow with 1 / eps to the power {found}: the order bounds them from above, and "
-        "does not say how they grow below it."
+        f"The steps grow as a power of 1 / eps, with the exponent {found}: the order bounds them "
+        "from above, and does not say how they grow below it."
     )
     return conclude(
         map(always, counts), sentence, counts, "solver and lambda", robustness, exponents

@@ -65,7 +65,7 @@ WIDE = _advice(
     lams=(50.0, 1.0, None),
     seeds=range(10),
     epochs=20,
-    claims=(claim("S0-51a", races.judge_advice("mini-batch PEGASOS", max)),),
+    claims=(claim("S0-51a", races.judge_wide),),
     quick={"seeds": range(2), "epochs": 3, "rows": None, "lams": (50.0,)},
 )
 TALL = _advice(
@@ -75,7 +75,7 @@ TALL = _advice(
     lams=(0.1, 1e-3, None),
     seeds=range(6),
     epochs=5,
-    claims=(claim("S0-51b", races.judge_advice("ASDCA", min)),),
+    claims=(claim("S0-51b", races.judge_tall, "S0-tall", "S0-fig1", "S0-fig3"),),
     quick={"seeds": range(2), "epochs": 3, "rows": 2000, "lams": (1e-3,)},
 )
 SMALL = (Data("simulated", options={"n_samples": 1000}), Data("gravier", first=("standardise",)))

@@ -334,8 +334,13 @@ CODE = Experiment(
         "The interpreted loops are new, written after the report's corrected algorithms.",
         "On raw images the report's Pegasos took 4.8 times the CPU time of its SDCA; here, in "
         "Python, less than once. Its code kept the pictures as columns of doubles, which is tried "
-        "as 'columns': it makes SDCA nearly as slow as in the report, and Pegasos not. What is "
-        "left of the factor may belong to its machine and to NumPy as it was in 2018.",
+        "as 'columns' and does not explain it.",
+        "The most likely cause: its clock counted the CPU time of all threads. A batch is two "
+        "matrix products, which NumPy's library shares out among threads that keep the processor "
+        "busy while they wait; here each process has one thread. Tried once: with two threads a "
+        "batch takes twice the CPU time in the same wall time, so that eight would turn the "
+        "factor 0.54 of the columns into 4.3. On 40 components the products are too small for "
+        "threads, and there the report's factor, 0.1, is of the size of ours.",
     ),
     errata=("E1-13", "E1-18"),
     quick={"seeds": range(2), "epochs": 2},

@@ -88,7 +88,7 @@ def epochs_needed(table: Any) -> Verdict:
         for name in (SDCA, FIRST, PEGASOS)
     ]
     sentence = "Within a point of the final error, to stay: " + listed(
-        f"{name} from epoch {effect.numbers} on"
+        f"from epoch {effect.numbers} on ({name})"
         for name, effect in zip((SDCA, FIRST, PEGASOS), effects, strict=True)
     )
     answers = [within(effect, 0, 2) for effect in effects[:2]] + [within(effects[2], 3, 5)]
@@ -316,8 +316,8 @@ def robustness(raw: Any, table: Any) -> Verdict:
     causes = f"what makes the difference: {listed(decisive)}" if decisive else "no factor decides"
     return conclude(
         [above(own, POINT)],
-        f"Over the epochs the test error of Pegasos on raw images is {100 * own.estimate:+.2g} "
-        "points from SDCA's on average.",
+        f"Over the epochs the test error of Pegasos on raw images is on average "
+        f"{abs(100 * own.estimate):.2g} points {'above' if own.estimate > 0 else 'below'} SDCA's.",
         (own,),
         "the data",
         f"Taken apart on 1000 images, it is more than a point above in {sum(worse.values())} of "
@@ -360,11 +360,11 @@ def rates_in_n(table: Any) -> Verdict:
     answers += [below(line["updates"], line["sufficient"]) for line in lines]
     kept = sum(below(line["updates"], line["sufficient"]) == YES for line in lines)
     parts = [
-        f"{solver} as n^{slope.estimate:.2f} (lambda = {lam:g})"
+        f"as n^{slope.estimate:.2f} ({solver}, lambda = {lam:g})"
         for (lam, solver), slope in slopes.items()
     ]
     sentence = (
-        f"The updates grow with the rows like this: {listed(parts)}; {kept} of {len(lines)} "
-        "medians are within the theorems' numbers."
+        f"The updates grow with the rows {listed(parts)}; {kept} of {len(lines)} medians are "
+        "within the theorems' numbers."
     )
     return conclude(answers, sentence, slopes.values(), "the solver and lambda")

@@ -26,6 +26,7 @@ from zerogap.lab import (
     listed,
     mean,
     paired_difference,
+    sorted_by,
     split,
 )
 from zerogap.lab.chapters.s0_races import MUCH
@@ -325,6 +326,29 @@ def judge_closed_form(table: Any) -> Verdict:
     return conclude(answers, sentence, effects.values(), "|x|^2 against lambda n")
 
 
+def judge_numerics(table: Any) -> Verdict:
+    """The printed formulas of the logistic loss overflow, cancel or are undefined somewhere."""
+    margins = np.linspace(-1000.0, 1000.0, 2001)
+    stable = np.exp(-np.logaddexp(0.0, margins))
+    with np.errstate(all="ignore"):
+        step = np.abs(1.0 / (1.0 + np.exp(margins)) - stable) <= 1e-12 * stable + 1e-300
+        loss = np.isfinite(np.log(1.0 + np.exp(-margins)))
+        dual = np.array([0.0, 0.5, 1.0])
+        conjugate = np.isfinite(dual * np.log(dual) + (1 - dual) * np.log(1 - dual))
+    good = {"the step": step, "the loss": loss, "the conjugate": conjugate}
+    found = sorted_by({name: NO if right.all() else YES for name, right in good.items()})
+    parts = [f"{listed(found[NO])} is accurate everywhere"] if found[NO] else []
+    parts += [f"{listed(found[YES])} are not"] if found[YES] else []
+    sentence = f"As printed, {', and '.join(parts)}: without care they overflow or take 0 log 0."
+    evidence = [
+        Calculation(f"{name}: right at {right.sum()} of {len(right)} points")
+        for name, right in good.items()
+    ]
+    robustness = "With logaddexp(0, -z) and 0 log 0 = 0 nothing is lost; SDCA needs the step alone."
+    answers = (NO if right.all() else YES for right in good.values())
+    return conclude(answers, sentence, evidence, "the formula: step or values", robustness)
+
+
 def judge_newton(table: Any) -> Verdict:
     """An update with Newton's method takes ten times as long as one by the closed form."""
     found: dict[str, list[Interval]] = {}
@@ -333,9 +357,10 @@ def judge_newton(table: Any) -> Verdict:
         what = f"CPU time of an update, Newton / closed form, {code}, {data}"
         found.setdefault(code, []).append(mean(wide["Newton"] / wide["closed form"], what))
     own, compiled = found["Python"], found["compiled"]
+    names = listed(str(name) for name in table["data"].unique())
     sentence = (
         f"In Python an update with Newton's method takes {_times(own)} times the CPU time of one "
-        f"by the closed form; incredibly long would be {INCREDIBLY:g} times."
+        f"by the closed form, on {names}; incredibly long would be {INCREDIBLY:g} times."
     )
     robustness = f"Compiled it takes {_times(compiled)} times."
     answers = (above(effect, INCREDIBLY) for effect in own)

@@ -166,13 +166,14 @@ def judge_aggressive(table: Any) -> Verdict:
         return _rises(runs[runs["lam"] == lam])
 
     own, tame = rises(0, small), rises(0, large)
+    names = listed(name for name, _ in split(table, ("data",)))
     sentence = (
-        f"In the first epoch the objective reaches {_powers(own)} times its start at lambda = "
-        f"{small:g}, and {_powers(tame)} times at lambda = {large:g}."
+        f"In the first epoch, on {names}, the objective reaches {_powers(own)} times its start at "
+        f"lambda = {small:g}, and {_powers(tame)} times at lambda = {large:g}."
     )
     others = {SGD_ARMS[k].name: rises(k, small) for k in range(1, len(SGD_ARMS))}
     robustness = f"At lambda = {small:g} it reaches " + listed(
-        f"{_powers(found)} times with {name}" for name, found in others.items()
+        f"{_powers(found)} times its start ({name})" for name, found in others.items()
     )
     answers = [above(effect) for effect in own]
     answers += [
@@ -225,11 +226,18 @@ def judge_slow(table: Any) -> Verdict:
         )
         for place, part in split(ends, ("data", "lam"))
     ]
+    lams, names = table["lam"].nunique(), [name for name, _ in split(table, ("data",))]
+
+    def told(effects: list[Interval]) -> str:
+        found = {name: [e for e in effects if f", {name}, " in e.what] for name in names}
+        return listed(f"{so(own)} on {name}" for name, own in found.items())
+
     sentence = (
-        f"After epoch {turn:.0f} SGD's progress per epoch, in decades, is less than half of what "
-        f"it was before in {so(own)} of {len(own)} problems."
+        f"Of {lams} lambdas, SGD's progress per epoch (in powers of ten) is after epoch "
+        f"{turn:.0f} less than half of what it was before for {told(own)}."
     )
     robustness = (
-        f"After {end:.0f} epochs SDCA is closer to the optimum in {so(behind)} of {len(behind)}."
+        f"After {end:.0f} epochs SDCA is closer to the optimum for {told(behind)}; lambdas on one "
+        "data set are much alike as problems."
     )
     return conclude(map(below, own), sentence, own, "the data and lambda", robustness, behind)

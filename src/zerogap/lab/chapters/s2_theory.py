@@ -96,7 +96,10 @@ STEP = Experiment(
             "S2-step", "Speed of the rules for the logistic step", summarise_steps, note=ROUNDING
         ),
     ),
-    claims=(claim("S2-15", judges.judge_closed_form),),
+    claims=(
+        claim("S2-15a", judges.judge_closed_form),
+        claim("S2-15b", judges.judge_numerics),
+    ),
     original={
         "step": "(u - alpha) / max(1, 1/4 + q), u = y / (1 + exp(y x.w)), q = |x|² / (lambda n)"
     },

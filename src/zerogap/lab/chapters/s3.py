@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from zerogap.lab import Arm, Chapter, Data, Experiment, Gallery, Lines, Table, claim
+from zerogap.lab.chapters import s3_estimate as batches
 from zerogap.lab.chapters import s3_judges as judges
 from zerogap.lab.chapters.s3_cells import (
     digits,
@@ -250,6 +251,7 @@ DUEL = Experiment(
         claim("S3-32b", judges.judge_duel(SINGLE, TUNED)),
         claim("S3-32c", judges.judge_duel(AVERAGED, TUNED)),
         claim("S3-32d", judges.judge_fewer),
+        claim("S3-09", batches.judge_estimate),
     ),
     original=_ORIGINAL,
     differs=(

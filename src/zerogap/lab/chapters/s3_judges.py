@@ -85,6 +85,16 @@ def ratio(values: Any, what: str) -> Interval:
     return Interval(what, estimate, low, high, effect.n, "t of logarithms")
 
 
+def called(solver: str) -> str:
+    """Return a solver's name as one reads it in a sentence.
+
+    >>> called("SSGD, batches of 256")
+    'SSGD (batches of 256)'
+    """
+    name, _, setting = solver.partition(", ")
+    return f"{name} ({setting})" if setting else name
+
+
 def _of(table: Any, solver: str) -> Any:
     return table[table["solver"] == solver]
 
@@ -142,7 +152,7 @@ def judge_speed(choose: Callable[[Any, str, int], Any]) -> Callable[[Any], Verdi
                 for batch in (64, 256):
                     gd, sgd = choose(part, "GD", batch), choose(part, "SGD", batch)
                     if len(sgd):
-                        effect = _sooner(gd, sgd, column, f"{unit} on {name}, batches of {batch}")
+                        effect = _sooner(gd, sgd, column, f"{unit} on {name} (batches of {batch})")
                         found.setdefault((name, unit), {})[batch] = effect
         chosen = [max(ways.values(), key=lambda effect: effect.low) for ways in found.values()]
         evidence = [effect for ways in found.values() for effect in ways.values()]
@@ -227,13 +237,14 @@ def judge_duel(first: str, second: str, *others: str) -> Callable[[Any], Verdict
         own = compared(first)
         further = {name: compared(name) for name in others}
         texts = [
-            f"{name}: {listed(f'{e.estimate:.2f} on {data}' for data, e in found.items())}"
+            f"{called(name)}: {listed(f'{e.estimate:.2f} on {data}' for data, e in found.items())}"
             for name, found in further.items()
         ]
         values = listed(f"{effect.estimate:.2f} on {data}" for data, effect in own.items())
         return conclude(
             (below(effect, 1.0) for effect in own.values()),
-            f"After one pass the objective of {first}, over that of {second}, is {values}.",
+            f"After one pass the objective of {called(first)} over that of {called(second)} is "
+            f"{values}.",
             own.values(),
             "the data set",
             f"The same for {'; '.join(texts)}." if texts else "",
@@ -266,12 +277,13 @@ def judge_fewer(table: Any) -> Verdict:
 
     return conclude(
         (below(effect, 1.0) for effect in own.values()),
-        f"To where {DEFAULT}, are after 5 epochs, {WORD_FOR_WORD}, takes {told(own)} of their "
-        "iterations.",
+        f"{called(WORD_FOR_WORD).capitalize()} is where {called(DEFAULT)} ends after 5 epochs with "
+        f"this share of its iterations: {told(own)}.",
         own.values(),
         "the data set",
         f"With the step kept in [0, 1] and random blocks: {told(clipped)}. These are first times; "
-        f"at the end the objective of {WORD_FOR_WORD}, over that of {DEFAULT}, is {_ends(table)}.",
+        f"at the end the objective of {called(WORD_FOR_WORD)} over that of {called(DEFAULT)} is "
+        f"{_ends(table)}.",
         clipped.values(),
     )
 
@@ -336,12 +348,13 @@ def judge_mu(table: Any) -> Verdict:
     own = effects[BLOCKS]
     return conclude(
         [YES if YES in (above(own), below(own)) else OPEN],
-        f"After five passes {BLOCKS}, is at {told(BLOCKS)} for mu = {large:g} and {small:g}.",
+        f"After five passes {called(BLOCKS)} is at {told(BLOCKS)} for mu = {large:g} and "
+        f"{small:g}.",
         (own,),
         "mu",
-        f"With single rows it is at {told(SINGLE)}, {SMALL} at {told(SMALL)}. The objective of "
-        f"{BLOCKS}, is {_range(_of(table, BLOCKS)['primal'])} over the values of mu, the optimum "
-        f"{_range(table['optimum'])}.",
+        f"With single rows it is at {told(SINGLE)}, {called(SMALL)} at {told(SMALL)}. The "
+        f"objective of {called(BLOCKS)} is {_range(_of(table, BLOCKS)['primal'])} over the values "
+        f"of mu, the optimum {_range(table['optimum'])}.",
         (effects[SINGLE], effects[SMALL]),
     )
 
@@ -372,8 +385,8 @@ def judge_dual(table: Any) -> Verdict:
     )
     return conclude(
         [below(own)],
-        f"After five passes of {BLOCKS}, the dual objective has reached {reached(BLOCKS)} of its "
-        "maximum.",
+        f"After five passes of {called(BLOCKS)} the dual objective has reached {reached(BLOCKS)} "
+        "of its maximum.",
         (own,),
         "mu",
         f"With single rows: {reached(SINGLE)}.",

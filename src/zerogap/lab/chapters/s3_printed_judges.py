@@ -94,7 +94,9 @@ def judge_cost(*methods: str) -> Callable[[Any], Verdict]:
                 over += [] if good else [f"{kind} {text}"]
             counts = (f"{line['grows']}^{line[kind]:g} ({line['method']})" for line in found)
             evidence.append(Calculation(f"{kind}, counted: {', '.join(counts)}"))
-        stated = "; ".join(f"{m}: {THEORY[m][0]}, memory {THEORY[m][1]}" for m in methods)
+        stated = "; ".join(
+            f"{m}: {THEORY[m][0]}, memory {THEORY[m][1]}".replace("C C", "C^2") for m in methods
+        )
         sentence = (
             f"Counted, these grow faster than stated: {', '.join(over)}; stated are {stated}."
             if over
@@ -161,7 +163,9 @@ def judge_unclipped(table: Any) -> Verdict:
     printed, right = (lowest[lowest["clipped"] == clipped] for clipped in (False, True))
     counts = {
         place: Count(f"P - D never negative, {place}", int((part["gap"] >= 0).sum()), len(part))
-        for place, part in split(printed, ("algorithm_name", "data"))
+        for place, part in split(
+            printed.assign(place=printed["algorithm_name"] + " on " + printed["data"]), ("place",)
+        )
     }
     bad = {place: count for place, count in counts.items() if count.k < count.n}
     share = 100 * final(table[~table["clipped"].astype(bool)])["long_steps"]
