@@ -27,6 +27,8 @@ LAYERS = [
     ["datasets"],
     ["model_io"],
     ["comparison", "sweeps"],
+    ["dropin"],
+    ["linear_model", "svm"],
     ["lab"],
     ["cli"],
 ]

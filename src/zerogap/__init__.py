@@ -14,6 +14,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from zerogap import bounds, dask, datasets, lab, losses, readers, regions, solvers, store
+    from zerogap import linear_model as linear_model
+    from zerogap import svm as svm
     from zerogap import transforms as transforms
     from zerogap.audit import Audit, certify
     from zerogap.comparison import Comparison, compare
@@ -105,7 +107,7 @@ _MODULES = {
 }
 _SUBMODULES = (
     *("bounds", "dask", "datasets", "lab", "losses", "readers", "regions", "solvers", "store"),
-    *("transforms", "verify"),
+    *("linear_model", "svm", "transforms", "verify"),
 )
 
 __all__ = [
@@ -153,6 +155,7 @@ __all__ = [
     "dask",
     "datasets",
     "lab",
+    "linear_model",
     "load",
     "losses",
     "path",
@@ -163,6 +166,7 @@ __all__ = [
     "solve",
     "solvers",
     "store",
+    "svm",
     "sweep",
     "transforms",
     "verify",

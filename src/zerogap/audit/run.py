@@ -1,0 +1,140 @@
+"""Certificates for models that somebody else trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zerogap.audit.bound import Audit, audit_all
+from zerogap.audit.convention import (
+    Convention,
+    models_of,
+    problems_of,
+    require,
+    targets_of,
+)
+from zerogap.audit.table import convention_of
+from zerogap.audit.wrappers import Part, parts_of
+from zerogap.losses import Loss, as_loss
+from zerogap.problem import Problem
+from zerogap.solvers.protocol import Answer
+
+
+def certify(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    effort: int = 1000,
+    loss: str | Loss | None = None,
+    lam: float | None = None,
+    l1_ratio: float = 0.0,
+    random_state: Any = 0,
+) -> Audit:
+    """Prove how far any fitted linear model is from the optimum of what it minimises.
+
+    The objective is evaluated at the model's own weights, in the model's own convention for C or
+    alpha, weights and intercept (LIBLINEAR regularises it).  A lower bound of the optimum starts
+    from the dual point that belongs to the model and is raised by `Auto` until the distance is
+    known to 10 %, or until `effort` epochs are spent.  The bound is valid at any time.  Classes
+    trained together (softmax, Crammer and Singer) are one problem, one-against-rest models are
+    added up.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        One of ours, or scikit-learn's LinearSVC, LogisticRegression, SGDClassifier, SGDRegressor,
+        Ridge, RidgeClassifier or LinearSVR, or a pipeline that ends in one.  For any other object
+        with ``coef_`` and ``intercept_`` give `loss` and `lam`.
+    X, y : array-like
+        The data that the model was fitted to.
+    sample_weight : array-like, optional
+        The weights it was fitted with.
+    effort : int
+        Epochs to spend on the bound at most; 0 for the model's own dual point alone.
+    loss, lam, l1_ratio
+        What a model minimises, as in `Problem`, if its type is not known or its own parameters do
+        not count; `loss` and `lam` go together.  The intercept is free if it is not zero.
+    random_state : None, int, numpy Generator or RandomState
+        Seed of the bound.
+
+    Returns
+    -------
+    Audit
+        A certificate with primal, dual and gap, and ``at_least``, a lower bound of the distance.
+
+    Raises
+    ------
+    ValueError
+        If no certificate is possible: coefficients or intercepts that are NaN, infinite or so
+        large that the objective overflows, a model that minimises no known objective, other data.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> from sklearn.linear_model import Ridge
+    >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
+    >>> zg.certify(Ridge(alpha=1.0).fit(X, y), X, y).relative_gap < 1e-9
+    True
+    """
+    convention = None
+    if (loss is None) != (lam is None) or (l1_ratio and loss is None):
+        raise ValueError(
+            "loss, lam and l1_ratio say together what a model minimises: give loss and lam, or "
+            "none of them for a model whose own parameters say it"
+        )
+    if loss is not None and lam is not None:
+        fixed = float(lam)
+        free = bool(np.any(getattr(model, "intercept_", 0.0)))
+        convention = Convention(as_loss(loss), lambda total, n: fixed, l1_ratio, free)
+    return audit(model, X, y, sample_weight, effort, convention, random_state)
+
+
+def audit(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    effort: int,
+    convention: Convention | None = None,
+    random_state: Any = 0,
+) -> Audit:
+    """Do the work of `certify`."""
+    return audit_all(*posed(model, X, y, sample_weight, convention), effort, random_state)
+
+
+def posed(
+    model: Any, X: Any, y: Any, sample_weight: Any, convention: Convention | None = None
+) -> tuple[list[Problem], list[Answer]]:
+    """Return the problems that a model solves on these data, and its answers to them."""
+    problems: list[Problem] = []
+    answers: list[Answer] = []
+    for part in parts_of(Part(model, X, y, sample_weight, convention)):
+        found = _posed_part(part)
+        problems += found[0]
+        answers += found[1]
+    return problems, answers
+
+
+def _posed_part(part: Part) -> tuple[list[Problem], list[Answer]]:
+    model, X = part.model, part.X
+    kernel = getattr(model, "kernel", "linear")
+    require(kernel == "linear", model, f"kernel={kernel!r}")
+    if not hasattr(model, "coef_"):
+        raise ValueError(
+            f"{type(model).__name__} has no coef_: fit it first, and only linear models work"
+        )
+    convention = convention_of(model) if part.convention is None else part.convention
+    n_features = np.shape(model.coef_)[-1]
+    if np.shape(X)[1] != n_features:
+        raise ValueError(f"the model has {n_features} features, X has {np.shape(X)[1]}")
+    targets, weights = targets_of(model, part.y, part.sample_weight, convention)
+    answers = models_of(model, convention, np.shape(X)[0])
+    if len(answers) != len(targets):
+        raise ValueError(
+            f"the model predicts {len(answers)} targets at once, y has {len(targets)}: give the "
+            f"targets of the fit"
+        )
+    return problems_of(convention, X, targets, weights), answers

@@ -1,0 +1,223 @@
+"""Models around models: which linear models they hold, and which data each of those has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+
+from zerogap.audit.convention import Convention, UnknownObjective, from_C, require
+from zerogap.losses import EpsilonInsensitive, Hinge
+
+
+@dataclass(frozen=True)
+class Part:
+    """A model with the data it was fitted to, and what it minimises if its type does not say."""
+
+    model: Any
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    convention: Convention | None = None
+
+    def rows(self, places: Any) -> dict[str, Any]:
+        """Return some rows of the data."""
+        weights = self.sample_weight
+        return {
+            "X": _safe_indexing(self.X, places),
+            "y": np.asarray(self.y)[places],
+            "sample_weight": None if weights is None else np.asarray(weights)[places],
+        }
+
+
+def parts_of(part: Part) -> Iterator[Part]:
+    """Yield the linear models of a model, each with the data of its fit."""
+    if hasattr(part.model, "steps"):
+        inner = _pipeline(part)
+    elif (name := type(part.model).__name__) in WRAPPERS and not _is_plain(part.model):
+        inner = WRAPPERS[name](part)
+    else:
+        yield part
+        return
+    for found in inner:
+        yield from parts_of(found)
+
+
+def _is_plain(model: Any) -> bool:
+    """Tell whether a support vector machine has one problem, as LinearSVC has."""
+    return type(model).__name__ == "SVC" and len(model.classes_) == 2
+
+
+def _pipeline(part: Part) -> list[Part]:
+    """The last step, on what that step sees."""
+    model = part.model
+    X = model[:-1].transform(part.X) if len(model.steps) > 1 else part.X
+    return [replace(part, model=model[-1], X=X)]
+
+
+def _search(part: Part) -> list[Part]:
+    """The model that was refitted to all rows."""
+    if not hasattr(part.model, "best_estimator_"):
+        raise UnknownObjective(f"{type(part.model).__name__} needs refit=True, and a fit")
+    return [replace(part, model=part.model.best_estimator_)]
+
+
+def _threshold(part: Part) -> list[Part]:
+    return [replace(part, model=part.model.estimator_)]
+
+
+def _elimination(part: Part) -> list[Part]:
+    """The model of the features that are left."""
+    return [replace(part, model=part.model.estimator_, X=part.model.transform(part.X))]
+
+
+def _against_rest(part: Part) -> list[Part]:
+    labels = part.model.label_binarizer_.transform(part.y)
+    columns = labels.toarray() if sparse.issparse(labels) else labels
+    found = zip(part.model.estimators_, columns.T, strict=True)
+    return [replace(part, model=model, y=column) for model, column in found]
+
+
+def _pairs(part: Part) -> list[Part]:
+    """One model for each pair of classes, fitted to their rows: the second one is positive."""
+    codes = np.searchsorted(part.model.classes_, part.y)
+    pairs = combinations(range(len(part.model.classes_)), 2)
+    found = []
+    for model, (i, j) in zip(part.model.estimators_, pairs, strict=True):
+        rows = part.rows(np.flatnonzero((codes == i) | (codes == j)))
+        rows["y"] = (np.searchsorted(part.model.classes_, rows["y"]) == j).astype(int)
+        found.append(replace(part, model=model, **rows))
+    return found
+
+
+def _outputs(part: Part) -> list[Part]:
+    columns = np.asarray(part.y).T
+    found = zip(part.model.estimators_, columns, strict=True)
+    return [replace(part, model=model, y=column) for model, column in found]
+
+
+def _votes(part: Part) -> list[Part]:
+    """The models of an ensemble on all rows; a classifier's know its classes by number."""
+    y = part.model.le_.transform(part.y) if hasattr(part.model, "le_") else part.y
+    return [replace(part, model=model, y=y) for model in part.model.estimators_]
+
+
+def _bags(part: Part) -> list[Part]:
+    """The models of a bag, each on its own rows and features."""
+    y = np.asarray(part.y)
+    if hasattr(part.model, "classes_"):
+        y = np.searchsorted(part.model.classes_, y)
+    require(part.sample_weight is None, part.model, "sample weights")
+    found, bag = [], part.model
+    for k, model in enumerate(bag.estimators_):
+        rows = bag.estimators_samples_[k]
+        X = _safe_indexing(_safe_indexing(part.X, rows), bag.estimators_features_[k], axis=1)
+        found.append(replace(part, model=model, X=X, y=y[rows]))
+    return found
+
+
+def _other_targets(part: Part) -> list[Part]:
+    """The model of transformed targets."""
+    y = np.asarray(part.y, dtype=np.float64)
+    seen = part.model.transformer_.transform(y.reshape(len(y), -1))
+    return [replace(part, model=part.model.regressor_, y=seen[:, 0] if y.ndim == 1 else seen)]
+
+
+def _calibrated(part: Part) -> list[Part]:
+    """The models under the calibration: one for each fold, or one for all rows."""
+    model = part.model
+    found = [inner.estimator for inner in model.calibrated_classifiers_]
+    if any(type(inner).__name__ == "FrozenEstimator" for inner in found):
+        raise UnknownObjective(f"{type(model).__name__} holds a frozen model: certify that one")
+    if len(found) == 1 and model.ensemble is not True:
+        return [replace(part, model=found[0])]
+    splitter = check_cv(model.cv, part.y, classifier=True)
+    seed = getattr(splitter, "random_state", 0)
+    shuffled = getattr(splitter, "shuffle", hasattr(splitter, "random_state"))
+    require(not shuffled or isinstance(seed, int), model, "folds that cannot be drawn again")
+    folds = list(splitter.split(part.X, part.y))
+    return [
+        replace(part, model=inner, **part.rows(train))
+        for inner, (train, _) in zip(found, folds, strict=True)
+    ]
+
+
+def _machine(part: Part) -> list[Part]:
+    """A support vector machine with a linear kernel and several classes, or with nu.
+
+    NuSVC has the optimum of SVC at a C that its dual variables tell: they sum to nu n C.  NuSVR has
+    that of SVR at the epsilon that its free support vectors have as residual, over n.
+    """
+    model, y = part.model, np.asarray(part.y)
+    require(model.kernel == "linear", model, f"kernel={model.kernel!r}")
+    require(part.sample_weight is None, model, "sample weights")
+    require(getattr(model, "class_weight", None) is None, model, "class weights")
+    if not hasattr(model, "classes_"):
+        return [_nu_regression(part)]
+    codes, coef = np.searchsorted(model.classes_, y), _dense(model.coef_)
+    found, sizes = [], np.cumsum([0, *model.n_support_])
+    for k, (i, j) in enumerate(combinations(range(len(model.classes_)), 2)):
+        rows = part.rows(np.flatnonzero((codes == i) | (codes == j)))
+        positive = i if len(model.classes_) > 2 else j  # libsvm's order, scikit-learn's for two
+        rows["y"] = np.where(codes[(codes == i) | (codes == j)] == positive, 1.0, -1.0)
+        if type(model).__name__ == "NuSVC":
+            duals = abs(_dense(model.dual_coef_))
+            first, second = duals[j - 1], duals[i]  # the row of the other class
+            total = first[sizes[i] : sizes[i + 1]].sum() + second[sizes[j] : sizes[j + 1]].sum()
+            C = float(total / (model.nu * len(rows["y"])))
+        else:
+            C = float(model.C)
+        bare = SimpleNamespace(coef_=coef[k], intercept_=model.intercept_[k])
+        convention = Convention(Hinge(), from_C(C))
+        found.append(Part(bare, rows["X"], rows["y"], None, convention))
+    return found
+
+
+def _nu_regression(part: Part) -> Part:
+    model, y = part.model, np.asarray(part.y, dtype=np.float64)
+    coef = _dense(model.coef_)[0]
+    residuals = abs(y - np.ravel(part.X @ coef) - model.intercept_[0])
+    sizes = abs(_dense(model.dual_coef_)[0])
+    free = model.support_[sizes < model.C * (1 - 1e-9)]
+    require(len(free), model, "no support vector between its bounds")
+    eps = float(np.median(residuals[free]))
+    bare = SimpleNamespace(coef_=coef, intercept_=model.intercept_[0])
+    convention = Convention(EpsilonInsensitive(eps), from_C(float(model.C)))
+    return Part(bare, part.X, y, None, convention)
+
+
+def _dense(array: Any) -> np.ndarray:
+    return np.asarray(array.toarray() if sparse.issparse(array) else array)
+
+
+WRAPPERS: dict[str, Callable[[Part], list[Part]]] = {
+    "BaggingClassifier": _bags,
+    "BaggingRegressor": _bags,
+    "CalibratedClassifierCV": _calibrated,
+    "FixedThresholdClassifier": _threshold,
+    "GridSearchCV": _search,
+    "HalvingGridSearchCV": _search,
+    "HalvingRandomSearchCV": _search,
+    "MultiOutputClassifier": _outputs,
+    "MultiOutputRegressor": _outputs,
+    "NuSVC": _machine,
+    "NuSVR": _machine,
+    "OneVsOneClassifier": _pairs,
+    "OneVsRestClassifier": _against_rest,
+    "RFE": _elimination,
+    "RFECV": _elimination,
+    "RandomizedSearchCV": _search,
+    "SVC": _machine,
+    "SelectFromModel": _threshold,
+    "TransformedTargetRegressor": _other_targets,
+    "TunedThresholdClassifierCV": _threshold,
+    "VotingClassifier": _votes,
+    "VotingRegressor": _votes,
+}

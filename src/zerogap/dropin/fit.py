@@ -1,0 +1,239 @@
+"""One fit for all estimators with scikit-learn's names.
+
+Parameters, their checks, `predict` and the rest are inherited from scikit-learn's own class.  What
+it minimises is read by the same table that audits scikit-learn's models (`zerogap.audit.table`).
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import is_classifier
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+
+from zerogap.audit.convention import Convention, UnknownObjective, problems_of, targets_of
+from zerogap.audit.table import convention_of
+from zerogap.estimators.threads import run_all
+from zerogap.problem import Problem
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.checks import as_seed
+from zerogap.problem.validation import warn_if_short
+from zerogap.solvers import Auto, Result, solve
+
+SMALLEST_GAP = 1e-20  # relative: below it a run ends at what rounding allows to prove
+ENOUGH_EPOCHS = 10_000  # unless `max_iter` is below scikit-learn's default: no fit has needed more
+
+
+class NothingProved(UserWarning):
+    """A model was fitted by scikit-learn's solver, as no certificate is known for its objective."""
+
+
+class DropIn:
+    """Fits what scikit-learn's class of the same name minimises, with a certificate.
+
+    A subclass names scikit-learn's class as its second base and, where its attributes are special,
+    overrides `_keep`.
+    """
+
+    certificate_: Certificate | None
+    _several_targets = False  # whether y may have two dimensions
+
+    def fit(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model to a proved distance from the optimum of scikit-learn's objective.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        self
+            The fitted model, with a `certificate_`.
+        """
+        return self._fit_certified(X, y, sample_weight)
+
+    def _fit_certified(self: Any, X: Any, y: Any, sample_weight: Any, **others: Any) -> Any:
+        self._validate_params()
+        rows, targets = self._checked(X, y)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        try:
+            convention = convention_of(self)
+        except UnknownObjective as reason:
+            return self._fit_by_scikit_learn(reason, X, y, sample_weight, others)
+        problems = problems_of(
+            convention, rows, *targets_of(self, targets, sample_weight, convention)
+        )
+        results = self._solved(problems, convention)
+        self.certificate_ = Certificate.combine([result.certificate for result in results])
+        dtype = rows.dtype if rows.dtype == np.float32 else np.dtype(np.float64)
+        coef, intercept = model_of(results, convention)
+        self._keep(coef.astype(dtype), intercept.astype(dtype), np.ndim(targets))
+        warn_if_short(self.certificate_, self._gap(convention))
+        if self.certificate_.stop_reason == "interrupted":
+            raise KeyboardInterrupt("fit interrupted; the best certified model so far is kept")
+        return self
+
+    def _checked(self: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """Validate by scikit-learn's rules, and set `classes_`."""
+        classifies = is_classifier(self)
+        rows, targets = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            multi_output=self._several_targets,
+            y_numeric=not classifies,
+        )
+        if classifies:
+            check_classification_targets(targets)
+            self._find_classes(targets)
+        elif targets.dtype.kind != "f":
+            targets = targets.astype(np.float64)
+        return rows, targets
+
+    def _find_classes(self: Any, y: np.ndarray) -> None:
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"This solver needs samples of at least 2 classes in the data, but the data "
+                f"contains only one class: {self.classes_[0]!r}"
+            )
+
+    def _fit_by_scikit_learn(
+        self: Any, reason: Exception, X: Any, y: Any, sample_weight: Any, others: dict
+    ) -> Any:
+        warnings.warn(
+            f"{reason}; scikit-learn's own solver fits this model, and nothing is proved of it",
+            NothingProved,
+            stacklevel=4,
+        )
+        self.certificate_ = None
+        return super().fit(X, y, sample_weight=sample_weight, **others)  # type: ignore[misc]
+
+    def _solved(self: Any, problems: list[Problem], convention: Convention) -> list[Result]:
+        """Solve all problems, in threads if there are several."""
+        seed = as_seed(getattr(self, "random_state", None))
+        seeds = np.random.SeedSequence(seed).generate_state(len(problems))
+        starts, stop = self._starts(problems, convention), threading.Event()
+        gap, epochs = self._gap(convention), self._epochs()
+
+        def run(k: int) -> Result:
+            return solve(
+                problems[k],
+                Auto(),
+                tol=gap,
+                max_epochs=epochs,
+                warm_start=starts[k],
+                random_state=int(seeds[k]),
+                verbose=int(getattr(self, "verbose", 0)),
+                interrupt=stop,
+            )
+
+        if len(problems) == 1:
+            return [run(0)]
+        jobs = effective_n_jobs(getattr(self, "n_jobs", None))
+        return run_all(run, len(problems), jobs, stop)
+
+    def _gap(self: Any, convention: Convention) -> float:
+        """Return the relative gap to reach.
+
+        scikit-learn's `tol` bounds a gradient or the like.  Near the optimum of a smooth objective
+        a gap is like the square of the gradient, so tol^2 is asked for; where the loss has kinks,
+        tol.
+        """
+        tol = 1e-3 if self.tol is None or self.tol == -np.inf else float(self.tol)
+        return max(SMALLEST_GAP, tol**2 if np.isfinite(convention.loss.smoothness) else tol)
+
+    def _epochs(self: Any) -> int:
+        """Return how many epochs to run at most: `max_iter`, if it is below its default."""
+        default = type(self)().max_iter
+        short = self.max_iter is not None and (default is None or self.max_iter < default)
+        return max(1, int(self.max_iter)) if short else ENOUGH_EPOCHS
+
+    def _starts(self: Any, problems: list[Problem], convention: Convention) -> list[Any]:
+        """Return the previous fit, if it is to be the start and has the right shape."""
+        none = [None] * len(problems)
+        if not getattr(self, "warm_start", False) or getattr(self, "coef_", None) is None:
+            return none
+        coef = np.atleast_2d(np.asarray(self.coef_, dtype=np.float64))
+        b = np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), (len(coef),))
+        if convention.loss.task == "multiclass":
+            joint = coef.shape == problems[0].weight_shape
+            return [(coef, b, None)] if joint else none
+        if convention.penalised:
+            coef, b = np.column_stack([coef, b / convention.penalised]), np.zeros(len(coef))
+        if coef.shape != (len(problems), problems[0].shape[1]):
+            return none
+        return [(w, float(c), None) for w, c in zip(coef, b, strict=True)]
+
+    def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
+        """Set the fitted attributes, in the shapes that scikit-learn gives them."""
+        self.coef_, self.n_iter_ = coef, epochs_of(self.certificate_)
+        self.intercept_ = intercept if self.fit_intercept else 0.0
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.array_api_support = False
+        return tags
+
+
+class RegressorDropIn(DropIn):
+    """One target has coefficients of one dimension."""
+
+    def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
+        super()._keep(coef, intercept, dimensions)
+        if dimensions == 1:
+            self.coef_ = coef[0]
+            self.intercept_ = float(intercept[0]) if self.fit_intercept else 0.0
+
+
+class BinarizedDropIn(DropIn):
+    """A classifier by the regression of signs, which takes several labels at once."""
+
+    _several_targets = True
+
+    def _checked(self: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        rows, targets = super()._checked(X, y)
+        several = self._label_binarizer.y_type_.startswith("multilabel")
+        return rows, targets if several else column_or_1d(targets, warn=True)
+
+    def _find_classes(self: Any, y: np.ndarray) -> None:
+        self._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(y)
+        self.classes_ = self._label_binarizer.classes_
+
+
+def model_of(results: list[Result], convention: Convention) -> tuple[np.ndarray, np.ndarray]:
+    """Return coefficients and intercepts, one row for each target or class."""
+    if convention.loss.task == "multiclass":
+        coef = np.array(results[0].w)
+        intercept = np.broadcast_to(results[0].b, (len(coef),))
+        if not convention.penalised:  # the same number in all scores changes nothing
+            intercept = intercept - intercept.mean()
+    else:
+        coef = np.array([result.w for result in results])
+        intercept = np.array([result.b for result in results], dtype=np.float64)
+    if convention.penalised:
+        intercept = coef[:, -1] * convention.penalised
+        coef = coef[:, :-1]
+    if convention.loss.task == "multiclass" and len(coef) == 2:  # only differences matter
+        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+    return np.ascontiguousarray(coef), intercept
+
+
+def epochs_of(certificate: Certificate) -> int:
+    """Return the epochs of a fit, at least one."""
+    return max(1, int(np.ceil(certificate.epochs)))

@@ -1,0 +1,33 @@
+"""scikit-learn's linear support vector machines under their own names, with certificates.
+
+As in `zerogap.linear_model`.  The intercept is regularised, as LIBLINEAR does it: it is the weight
+of a constant feature of the value `intercept_scaling`.
+
+>>> from zerogap.svm import LinearSVC
+>>> from sklearn.datasets import load_iris
+>>> LinearSVC(C=100.0).fit(*load_iris(return_X_y=True)).certificate_.relative_gap <= 1e-8
+True
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn import svm
+
+from zerogap.dropin.fit import DropIn, RegressorDropIn
+
+__all__ = ["LinearSVC", "LinearSVR"]
+
+
+class LinearSVC(DropIn, svm.LinearSVC):
+    """scikit-learn's LinearSVC, certified: |w|^2 / 2 + b^2 / 2 + C sum s_i loss_i."""
+
+
+class LinearSVR(RegressorDropIn, svm.LinearSVR):
+    """scikit-learn's LinearSVR, certified: |w|^2 / 2 + b^2 / 2 + C sum s_i loss_i."""
+
+    def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
+        super()._keep(coef, intercept, dimensions)
+        self.intercept_ = intercept if self.fit_intercept else 0.0

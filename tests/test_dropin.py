@@ -1,0 +1,173 @@
+"""scikit-learn's names, parameters and objectives, with certificates."""
+
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import linear_model as theirs
+from sklearn import svm as their_svm
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.preprocessing import scale
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import zerogap as zg
+from zerogap import linear_model, svm
+
+CHECKED = [
+    linear_model.ElasticNet(),
+    linear_model.LogisticRegression(tol=1e-9),
+    linear_model.Ridge(),
+    linear_model.RidgeClassifier(),
+    linear_model.SGDClassifier(tol=1e-12),
+    linear_model.SGDRegressor(tol=1e-9),
+    svm.LinearSVC(tol=1e-9),
+    svm.LinearSVR(tol=1e-12),
+]
+CANCER = load_breast_cancer(return_X_y=True)
+CANCER = scale(CANCER[0]), CANCER[1]
+WINE = load_wine(return_X_y=True)
+WINE = scale(WINE[0]), np.array(["a", "b", "c"])[WINE[1]]
+DIABETES = load_diabetes(return_X_y=True)
+TWO = DIABETES[0], np.c_[DIABETES[1], -(DIABETES[1] ** 1.5)]
+
+# class, parameters, data: where scikit-learn solves the same problem tightly
+SAME = [
+    ("LogisticRegression", {"tol": 1e-9, "max_iter": 10_000}, CANCER),
+    ("LogisticRegression", {"tol": 1e-9, "max_iter": 10_000, "fit_intercept": False}, WINE),
+    ("LogisticRegression", {"tol": 1e-9, "max_iter": 10_000, "class_weight": "balanced"}, WINE),
+    ("LogisticRegression", {"tol": 1e-8, "C": 0.1, "class_weight": {"a": 5.0}}, WINE),
+    ("LogisticRegression", {"tol": 1e-9, "max_iter": 10_000, "solver": "liblinear"}, CANCER),
+    (
+        "LogisticRegression",
+        {"tol": 1e-9, "l1_ratio": 0.5, "solver": "saga", "C": 0.01, "max_iter": 10**5},
+        CANCER,
+    ),
+    ("Ridge", {"alpha": 0.1, "tol": 1e-12}, DIABETES),
+    ("Ridge", {"alpha": [0.1, 3.0], "tol": 1e-12}, TWO),
+    ("Ridge", {"alpha": 2.0, "fit_intercept": False, "solver": "lsqr", "tol": 1e-12}, TWO),
+    ("RidgeClassifier", {"class_weight": {"b": 4.0}, "tol": 1e-12}, WINE),
+    ("ElasticNet", {"alpha": 0.01, "tol": 1e-12, "max_iter": 10**5}, DIABETES),
+    ("ElasticNet", {"alpha": 0.01, "tol": 1e-12, "max_iter": 10**5, "l1_ratio": 0.9}, TWO),
+    ("LinearSVC", {"tol": 1e-9, "max_iter": 10**6, "intercept_scaling": 3.0}, CANCER),
+    ("LinearSVC", {"tol": 1e-9, "max_iter": 10**6, "loss": "hinge", "C": 0.1}, WINE),
+    ("LinearSVC", {"tol": 1e-9, "max_iter": 10**6, "multi_class": "crammer_singer"}, WINE),
+    ("LinearSVC", {"tol": 1e-9, "max_iter": 10**6, "class_weight": {"a": 9.0, "c": 0.1}}, WINE),
+    ("LinearSVR", {"tol": 1e-12, "max_iter": 10**6, "C": 5.0, "epsilon": 0.5}, DIABETES),
+    (
+        "LinearSVR",
+        {"tol": 1e-9, "max_iter": 10**6, "loss": "squared_epsilon_insensitive", "epsilon": 20.0},
+        DIABETES,
+    ),
+]
+
+
+def both(name, parameters):
+    mine = getattr(svm if hasattr(svm, name) else linear_model, name)
+    other = getattr(their_svm if hasattr(svm, name) else theirs, name)
+    return mine(**parameters), other(**parameters)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:.*array API.*")
+@parametrize_with_checks(CHECKED)
+def test_scikit_learn_s_own_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize(("name", "parameters", "data"), SAME, ids=lambda v: str(v)[:50])
+def test_coefficients_are_scikit_learn_s(name, parameters, data, kind, weighted):
+    """At a tight tolerance, scores agree to 1e-6 of their size, in the same shapes."""
+    X, y = kind(data[0]), data[1]
+    weights = np.random.default_rng(0).integers(1, 4, len(y)) * 1.0 if weighted else None
+    mine, other = both(name, parameters)
+    mine.fit(X, y, sample_weight=weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other.fit(X, y, sample_weight=weights)
+    assert mine.coef_.shape == other.coef_.shape
+    assert np.shape(mine.intercept_) == np.shape(other.intercept_)
+    scores = [
+        getattr(m, "decision_function", m.predict)(X.toarray() if sparse.issparse(X) else X)
+        for m in (mine, other)
+    ]
+    size = np.abs(scores[1]).max()
+    np.testing.assert_allclose(scores[0], scores[1], atol=1e-6 * size)
+    assert zg.certify(mine, X, y, sample_weight=weights).relative_gap <= 1e-9
+    assert mine.certificate_.stop_reason in ("converged", "rounding")
+
+
+@pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
+@pytest.mark.parametrize("loss", ["hinge", "log_loss", "modified_huber", "squared_error"])
+def test_sgd_reaches_the_optimum_that_scikit_learn_walks_around(loss, penalty):
+    model = linear_model.SGDClassifier(loss, penalty=penalty, alpha=0.01, random_state=0)
+    noisy = theirs.SGDClassifier(loss, penalty=penalty, alpha=0.01, random_state=0)
+    model.fit(*CANCER)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the squared error walks far
+        noisy.fit(*CANCER)
+    audit = zg.certify(noisy, *CANCER)
+    assert model.certificate_.relative_gap <= 1e-3
+    assert model.certificate_.primal < audit.primal
+    assert model.certificate_.primal >= audit.primal - audit.gap
+
+
+def test_partial_fit_is_the_fit_of_all_rows():
+    X, y = CANCER
+    whole = linear_model.SGDClassifier("log_loss", alpha=0.01, tol=1e-8).fit(X, y)
+    parts = clone(whole)
+    for rows in np.array_split(np.arange(len(y)), 3):
+        parts.partial_fit(X[rows], y[rows], classes=[0, 1])
+    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        linear_model.LogisticRegression(C=np.inf),
+        linear_model.LogisticRegression(l1_ratio=1.0, solver="liblinear", random_state=0),
+        linear_model.SGDClassifier(penalty="l1", random_state=0),
+        linear_model.RidgeClassifier(positive=True),
+        linear_model.ElasticNet(l1_ratio=1.0),
+        svm.LinearSVC(penalty="l1", dual=False, random_state=0),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_proved_is_fitted_by_scikit_learn_and_said(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.warns(linear_model.NothingProved, match="nothing is proved of it"):
+            model.fit(*CANCER)
+        name = type(model).__name__
+        reference = both(name, model.get_params())[1].fit(*CANCER)
+    assert model.certificate_ is None
+    np.testing.assert_allclose(model.coef_, reference.coef_, rtol=1e-6, atol=1e-9)
+
+
+def test_a_short_run_says_how_far_it_is():
+    from sklearn.exceptions import ConvergenceWarning
+
+    with pytest.warns(ConvergenceWarning, match="relative duality gap"):
+        linear_model.LogisticRegression(max_iter=1, tol=1e-8).fit(*CANCER)
+
+
+def test_joblib_and_clones(tmp_path):
+    model = svm.LinearSVC(C=0.1).fit(*WINE)
+    joblib.dump(model, tmp_path / "model")
+    again = joblib.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(WINE[0]), model.predict(WINE[0]))
+    assert again.certificate_ == model.certificate_
+    assert not hasattr(clone(model), "certificate_")
+
+
+def test_the_package_does_not_import_scikit_learn_before_it_is_used():
+    import subprocess
+    import sys
+
+    code = "import sys, zerogap; print('sklearn' in sys.modules, 'numba' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["False", "False"]
