@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-gpu lint types bench bench-quick bench-parts bench-gpu results fuzz chaos prove tamper tables clean
+.PHONY: demo test test-quick test-gpu lint types bench bench-quick bench-parts bench-gpu results fuzz chaos prove tamper tables clean
 
 demo: $(VENV)/.demo
 	$(BIN)/zerogap compare --out demo
@@ -11,12 +11,19 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+# A minute of tests from every room, for the loop at the keyboard.
+test-quick: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m quick
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# Each system has calls of its own: mypy sees those that another one lacks.
 types: $(VENV)/.dev
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin
+	$(BIN)/mypy --platform win32
 
 # Against every peer, on the data of ZEROGAP_DATA: 60 minutes on 2 cores, or 5.
 bench: $(VENV)/.bench

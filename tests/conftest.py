@@ -1,6 +1,7 @@
 """Fixtures."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,3 +15,8 @@ def data_folder():
     if not folder or not Path(folder).is_dir():
         pytest.skip("set ZEROGAP_DATA to the folder with the real data sets")
     return Path(folder)
+
+
+def pytest_runtest_setup(item):
+    if sys.platform == "win32" and item.get_closest_marker("posix"):
+        pytest.skip("needs a POSIX system")

@@ -237,6 +237,7 @@ def test_seconds_are_shared_by_the_classes():
     assert clf.certificate_.seconds < 1.5, "not half a second each"
 
 
+@pytest.mark.posix
 def test_ctrl_c_keeps_the_best_certified_model():
     X, y = make_data("hinge", n=3000, d=50)
     clf = zg.LinearClassifier(tol=0.0, max_epochs=10**6, random_state=0)
@@ -256,6 +257,7 @@ def test_ctrl_c_keeps_the_best_certified_model():
     assert clf.score(X, y) > 0.8
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("jobs", [None, 2])
 def test_ctrl_c_during_one_against_rest_keeps_all_classes(jobs):
     rng = np.random.default_rng(0)

@@ -185,6 +185,7 @@ def test_what_cannot_be_rebuilt_is_refused(tmp_path):
 # files that are not models
 
 
+@pytest.mark.posix
 def test_missing_files_and_strange_paths_are_named(tmp_path):
     for path in (tmp_path / "none.zg", tmp_path):
         with pytest.raises(OSError, match=path.name):
@@ -421,6 +422,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, model):
         assert os.listdir(tmp_path) == ["model.zg"]
 
 
+@pytest.mark.posix
 def test_links_are_followed_and_devices_left_alone(tmp_path, model):
     target, link = tmp_path / "models" / "target.zg", tmp_path / "link.zg"
     target.parent.mkdir()
@@ -480,6 +482,7 @@ while running:
 """
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("script", [KILLED, TOGETHER], ids=["kill -9", "two processes"])
 def test_there_is_always_a_whole_model(script, tmp_path):
     path, inputs = tmp_path / "model.zg", tmp_path / "inputs"

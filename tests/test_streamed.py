@@ -316,6 +316,7 @@ def test_an_estimator_resumes(tmp_path):
     assert np.array_equal(whole.coef_, rest.coef_)
 
 
+@pytest.mark.posix
 def test_ctrl_c_keeps_the_best_model(tmp_path):
     store = Store(make_store(tmp_path).path, max_memory="4GB")
 
@@ -445,7 +446,7 @@ PROMISE = """
 import sys
 import zerogap as zg
 from zerogap.store import Store
-from zerogap.store.sizes import resident_memory
+from zerogap.io.system import resident_memory
 import zerogap.estimators
 promise = resident_memory() + 150_000_000
 store = Store(sys.argv[1], max_memory=promise)

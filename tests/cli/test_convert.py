@@ -149,6 +149,7 @@ main()
 """
 
 
+@pytest.mark.posix
 def test_ctrl_c_and_the_same_command_again(tmp_path):
     path = tmp_path / "a.svm"
     path.write_text(SVMLIGHT * 3000)

@@ -173,6 +173,7 @@ def test_interrupted_before_there_is_a_model(npz, monkeypatch, capsys, tmp_path)
     assert list(tmp_path.iterdir()) == [npz]
 
 
+@pytest.mark.posix
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_ctrl_c_keeps_the_best_certified_model(zerogap, tmp_path):
     rng = np.random.default_rng(0)

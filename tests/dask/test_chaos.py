@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "chaos.py"
 
 
+@pytest.mark.posix
 def test_fit_whose_workers_are_killed_ends_certified():
     command = [sys.executable, str(SCRIPT), "--fits", "1", "--kills", "2"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)

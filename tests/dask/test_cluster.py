@@ -152,6 +152,7 @@ def once(function, at=3):
     return callback
 
 
+@pytest.mark.posix
 def test_killed_worker(client, parts, pids):
     callback = once(lambda: os.kill(pids[0], signal.SIGKILL))
     clf = LinearClassifier("logistic", lam=1e-3, tol=1e-6, checkpoint_every=1, callback=callback)
@@ -161,6 +162,7 @@ def test_killed_worker(client, parts, pids):
     check(clf, *parts[1:], "logistic")
 
 
+@pytest.mark.posix
 def test_all_workers_killed_at_once_and_coming_back(client, parts, pids):
     callback = once(lambda: [os.kill(pid, signal.SIGKILL) for pid in pids])
     clf = LinearClassifier("hinge", lam=1e-3, tol=1e-6, callback=callback).fit(parts[0])
@@ -169,6 +171,7 @@ def test_all_workers_killed_at_once_and_coming_back(client, parts, pids):
     check(clf, *parts[1:], "hinge")
 
 
+@pytest.mark.posix
 def test_frozen_worker(client, parts, pids):
     callback = once(lambda: os.kill(pids[0], signal.SIGSTOP))
     try:

@@ -145,6 +145,7 @@ def test_a_failing_cell_does_not_stop_the_rest(tmp_path):
     assert outcome.tables["noise"].groupby("solver").seed.nunique().to_dict() == {"a": 3, "bb": 4}
 
 
+@pytest.mark.posix
 def test_a_dying_process_costs_its_cell_alone(tmp_path):
     arms = (Arm("a", columns={"dies": 1}),)
     outcome = run([dataclasses.replace(NOISE, arms=arms)], tmp_path, jobs=1)

@@ -114,6 +114,7 @@ def test_files_that_change_while_they_are_read_are_refused(tmp_path, change):
     read_while(path, lambda path: None)
 
 
+@pytest.mark.posix
 def test_what_is_no_file_is_an_os_error_with_its_name(tmp_path):
     folder, pipe, loop = tmp_path / "folder", tmp_path / "pipe", tmp_path / "loop"
     folder.mkdir()
@@ -125,6 +126,7 @@ def test_what_is_no_file_is_an_os_error_with_its_name(tmp_path):
         assert str(caught.value.filename) == str(path)
 
 
+@pytest.mark.posix
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
 def test_unreadable_files_are_an_os_error(tmp_path):
     path = tmp_path / "secret"

@@ -4,12 +4,15 @@ import errno
 import os
 import subprocess
 import sys
+import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import zerogap as zg
 from problems import make_problem
+from zerogap.io.atomic import locked, write_file
 from zerogap.io.container import unpack, write
 from zerogap.solvers.checkpoint import CheckpointError
 
@@ -79,6 +82,69 @@ def test_another_process_is_refused_and_a_dead_one_is_not_waited_for(tmp_path):
         holder.stdout.close()
     half_a_run(path)
     assert os.listdir(tmp_path) == ["run"]
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """Let files be locked by the calls of Windows, which this system's own stand in for."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def locking(handle, mode, size):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise PermissionError(errno.EACCES, "Permission denied") from error
+
+    calls = SimpleNamespace(LK_NBLCK=2, locking=locking)
+    monkeypatch.setitem(sys.modules, "msvcrt", calls)
+    monkeypatch.setattr("zerogap.io.atomic.sys", SimpleNamespace(platform="win32"))
+
+
+@pytest.mark.usefixtures("windows")
+def test_a_second_run_is_refused_on_windows(tmp_path):
+    test_a_second_run_is_refused_while_the_first_goes_on(tmp_path)
+
+
+@pytest.mark.usefixtures("windows")
+def test_writers_wait_for_each_other_on_windows(tmp_path):
+    path, order = tmp_path / "file", []
+
+    def second():
+        write_file(path, lambda file: order.append("second") or file.write(b"second"))
+
+    with locked(path) as free:
+        assert free
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join(0.2)
+        order.append("first")
+    thread.join(60)
+    assert order == ["first", "second"]
+    assert path.read_bytes() == b"second"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.usefixtures("windows")
+@pytest.mark.parametrize("times", [3, 10**6])
+def test_a_file_that_is_open_elsewhere_is_replaced_when_it_is_closed(times, tmp_path, monkeypatch):
+    path, refused, replace = tmp_path / "file", [], os.replace
+    path.write_bytes(b"old")
+
+    def busy(*args):
+        refused.append(args)
+        if len(refused) <= times:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        replace(*args)
+
+    monkeypatch.setattr("os.replace", busy)
+    monkeypatch.setattr("zerogap.io.atomic.SECONDS_BETWEEN_TRIES", 0.001)
+    if times == 3:
+        write_file(path, lambda file: file.write(b"new"))
+    else:
+        with pytest.raises(PermissionError, match="file"):
+            write_file(path, lambda file: file.write(b"new"))
+    assert path.read_bytes() == (b"new" if times == 3 else b"old")
+    assert os.listdir(tmp_path) == ["file"]
 
 
 def forge(path, change):

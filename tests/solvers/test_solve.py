@@ -158,6 +158,7 @@ def test_unknown_parameter_of_a_solver():
 # Ctrl-C
 
 
+@pytest.mark.posix
 def test_ctrl_c_in_the_middle_of_the_updates_leaves_a_certified_answer():
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()

@@ -365,6 +365,7 @@ convert(sys.argv[1], sys.argv[2], progress=progress)
 """
 
 
+@pytest.mark.posix
 def test_kill_9_loses_little(tmp_path, svmlight):
     """A process that is killed, and killed again while it writes blocks."""
     expected = convert(svmlight, tmp_path / "expected")

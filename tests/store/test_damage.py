@@ -135,6 +135,7 @@ def test_strange_json_is_refused(store, text):
         Store(store.path)
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("name", ["manifest.json", "blocks-0.bin"])
 def test_links_pipes_and_folders_are_refused(store, tmp_path, name):
     path, elsewhere = store.path / name, tmp_path / "elsewhere"

@@ -2,11 +2,14 @@
 
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+from zerogap.io.system import read_at
 from zerogap.store import Store, StoreError, write_store
 
 
@@ -209,10 +212,33 @@ def test_store_travels_by_its_path(tmp_path):
         pickle.loads(sent)
 
 
+@pytest.mark.parametrize("platform", ["linux", "win32"])
+def test_threads_read_places_of_one_file(platform, tmp_path, monkeypatch):
+    monkeypatch.setattr("zerogap.io.system.sys", SimpleNamespace(platform=platform))
+    monkeypatch.setattr("zerogap.io.system.MOST_BYTES_PER_READ", 100)
+    content = np.random.default_rng(0).integers(0, 256, 5000, dtype=np.uint8)
+    (tmp_path / "file").write_bytes(content)
+    with open(tmp_path / "file", "rb", buffering=0) as file:
+        file.seek(17)
+
+        def part(start):
+            buffer = np.zeros((10, 70), dtype=np.uint8)
+            assert read_at(file.fileno(), buffer, start) == min(700, 5000 - start)
+            return buffer.ravel()
+
+        starts = range(0, 5000, 123)
+        with ThreadPoolExecutor(4) as pool:
+            for start, found in zip(starts, pool.map(part, starts), strict=True):
+                expected = content[start : start + 700]
+                np.testing.assert_array_equal(found[: len(expected)], expected)
+        assert file.tell() == 17
+
+
 def test_large_stores_leave_the_page_cache_alone(tmp_path, monkeypatch):
     store = write_store(tmp_path / "s", [(make_rows(), np.arange(3000) % 2)])
     dropped = []
-    monkeypatch.setattr("os.posix_fadvise", lambda *args: dropped.append(args), raising=False)
+    name = "zerogap.store.reader.drop_from_page_cache"
+    monkeypatch.setattr(name, lambda *args: dropped.append(args))
     Store(store.path).read(0)
     Store(store.path, max_memory=store.nbytes).read(0)
     assert dropped == []

@@ -167,7 +167,7 @@ def test_a_full_disk_leaves_the_old_store(tmp_path, monkeypatch, full):
                 raise OSError(errno.ENOSPC, "No space left on device")
             return self.file.write(data)
 
-    for module in ("store.writer", "store.runs", "atomic"):
+    for module in ("store.writer", "store.runs", "io.atomic"):
         monkeypatch.setattr(f"zerogap.{module}.open", File, raising=False)
     big = np.arange(1.0, 2001).reshape(1000, 2) + 0.1
     with pytest.raises(OSError, match="No space left"):
@@ -189,6 +189,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.posix
 def test_a_limit_on_files_leaves_the_old_store(tmp_path):
     path = tmp_path / "s"
     write_store(path, [(X, Y)])
@@ -244,7 +245,7 @@ PROMISE = """
 import sys
 import numpy as np
 from zerogap.store import write_store
-from zerogap.store.sizes import resident_memory
+from zerogap.io.system import resident_memory
 
 def parts():
     rng = np.random.default_rng(0)

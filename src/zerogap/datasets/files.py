@@ -72,7 +72,9 @@ def cache_folder() -> Path:
         return Path(given) / "zerogap"
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home()) / "zerogap" / "Cache"
-    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "zerogap"
+    else:
+        folder = "Library/Caches" if sys.platform == "darwin" else ".cache"
+        return Path.home() / folder / "zerogap"
 
 
 def find(file: DataFile, folder: Folder = None) -> Path | None:

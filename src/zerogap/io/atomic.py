@@ -8,9 +8,14 @@ import glob
 import os
 import secrets
 import stat
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
+
+SECONDS_BETWEEN_TRIES = 0.05  # Windows has no call that waits for a lock without a limit
+REPLACE_TRIES = 20  # one second: virus scanners and readers keep a file of Windows open that long
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], Any]) -> None:
@@ -35,7 +40,7 @@ def replace_file(path: Path, write: Callable[[BinaryIO], Any]) -> None:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        _replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno:  # name the file that the caller knows
@@ -49,7 +54,7 @@ def locked(path: Path, wait: bool = False) -> Iterator[bool]:
     """Keep other processes from writing a file; False if another one does so just now.
 
     The lock is a file beside it, held by the operating system: it ends with its process, however
-    that ends.  Where the folder or the system has no locks, nothing is locked.
+    that ends.  Where the folder has no locks, nothing is locked.
     """
     path = Path(os.path.realpath(path))
     lock = path.with_name(f".{path.name}.lock")
@@ -58,24 +63,21 @@ def locked(path: Path, wait: bool = False) -> Iterator[bool]:
         handle = _acquire(lock, wait)
     except BlockingIOError:
         free = False
-    except (ImportError, OSError):
+    except OSError:
         pass
     try:
         yield free
     finally:
         if handle is not None:
-            lock.unlink(missing_ok=True)
-            os.close(handle)
+            _release(handle, lock)
 
 
 def _acquire(lock: Path, wait: bool) -> int:
     """Return a handle of the locked file."""
-    import fcntl  # not on Windows
-
     while True:
         handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o666)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            _lock(handle, wait)
             with contextlib.suppress(FileNotFoundError):  # its last holder removed it
                 if os.path.samestat(os.fstat(handle), os.stat(lock)):
                     return handle
@@ -83,6 +85,44 @@ def _acquire(lock: Path, wait: bool) -> int:
             os.close(handle)
             raise
         os.close(handle)
+
+
+def _lock(handle: int, wait: bool) -> None:
+    """Lock an open file, or raise BlockingIOError if another process has it and `wait` is False."""
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    else:
+        import msvcrt
+
+        while True:
+            try:
+                return msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+            except PermissionError as error:
+                if not wait:
+                    raise BlockingIOError(*error.args) from error
+            time.sleep(SECONDS_BETWEEN_TRIES)
+
+
+def _release(handle: int, lock: Path) -> None:
+    """Give the lock back and remove its file."""
+    if sys.platform != "win32":
+        lock.unlink(missing_ok=True)  # while it is locked, so that nobody locks a removed file
+        os.close(handle)
+    else:
+        os.close(handle)
+        with contextlib.suppress(OSError):  # the next holder has it open, and will remove it
+            lock.unlink()
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    """Rename a file over another; on Windows, wait until nobody has the other one open."""
+    for _ in range(REPLACE_TRIES if sys.platform == "win32" else 0):
+        with contextlib.suppress(PermissionError):
+            return os.replace(temporary, path)
+        time.sleep(SECONDS_BETWEEN_TRIES)
+    os.replace(temporary, path)
 
 
 def require_regular(path: Path) -> None:

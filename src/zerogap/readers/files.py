@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import errno
 import gzip
 import io
@@ -12,7 +13,6 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,10 +27,10 @@ class DataError(ValueError):
 
 def default_limit() -> int:
     """Return three quarters of the machine's memory, in bytes."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
-    except (AttributeError, OSError, ValueError):  # a system that does not tell
-        return 1 << 33
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError, ValueError):
+            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
+    return 1 << 33  # a system that does not tell
 
 
 class Stream:
@@ -98,7 +98,7 @@ class Stream:
             raise DataError(f"is damaged or cut short: {error}") from error
 
 
-@contextmanager
+@contextlib.contextmanager
 def open_source(source: str | os.PathLike[str], max_bytes: int) -> Iterator[Stream]:
     """Open a file, or standard input for "-"; leaving, see that the file has not changed."""
     if source == "-":

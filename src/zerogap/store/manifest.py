@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from zerogap.io.atomic import replace_file
+from zerogap.io.system import READ_ONLY
 from zerogap.store.layout import ALIGNMENT, Block, Layout
 
 NAME = "manifest.json"
@@ -24,7 +25,6 @@ _MAJOR, _MINOR = 1, 0
 _LARGEST = 1 << 28  # bytes of a manifest
 _TYPES: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str}
 _UNSIGNED = ("fingerprint", "data", "source")
-_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class StoreError(ValueError):
@@ -125,7 +125,7 @@ def _load(folder: Path) -> dict[str, Any]:
 def open_regular(path: Path) -> int:
     """Open a regular file for reading: no link, and nothing that would make us wait."""
     try:
-        handle = os.open(path, _FLAGS)
+        handle = os.open(path, READ_ONLY)
     except FileNotFoundError:
         raise
     except OSError as error:

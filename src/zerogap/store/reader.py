@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from zerogap.io.system import drop_from_page_cache, read_at
 from zerogap.rows import as_rows
 from zerogap.store.layout import Block, aligned_buffer
 from zerogap.store.manifest import DATA_NAMES, StoreError, open_regular, read_manifest
@@ -190,16 +191,12 @@ class Store:
 
     def _fill(self, raw: Any, k: int) -> None:
         """Read the bytes of a block."""
-        block, done = self.blocks[k], 0
-        while done < block.nbytes:
-            count = os.preadv(self._file, [memoryview(raw)[done:]], block.offset + done)
-            if count == 0:
-                raise self._damaged(k, "the file has become shorter")
-            done += count
+        block = self.blocks[k]
+        if read_at(self._file, memoryview(raw)[: block.nbytes], block.offset) < block.nbytes:
+            raise self._damaged(k, "the file has become shorter")
         large = self.max_memory is not None and self.nbytes > self.max_memory
-        if large and hasattr(os, "posix_fadvise"):
-            # it would be gone from the page cache before the next pass: leave that to others
-            os.posix_fadvise(self._file, block.offset, block.nbytes, os.POSIX_FADV_DONTNEED)
+        if large:  # it would be gone from the page cache before the next pass: leave that to others
+            drop_from_page_cache(self._file, block.offset, block.nbytes)
 
     def _matrix(self, arrays: dict[str, np.ndarray], block: Block) -> Any:
         shape = block.rows, self.n_features

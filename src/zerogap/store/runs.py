@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from zerogap.io.system import read_at
 from zerogap.store.layout import Layout
 from zerogap.store.manifest import MOST_FEATURES
 
@@ -184,7 +185,7 @@ class _Reader:
         size = place.dtype.itemsize
         raw: Any = np.empty((stop - start) * size, dtype=np.uint8)
         first = self.run.offset + place.offset + start * size
-        if os.preadv(self.file, [raw], first) != len(raw):
+        if read_at(self.file, raw, first) < len(raw):
             raise OSError(errno.EIO, "the file has become shorter", _ROWS)
         return raw.view(place.dtype)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
@@ -32,12 +31,3 @@ def format_size(size: float) -> str:
     while size >= 1000 and power < 4:
         size, power = size / 1000, power + 1
     return f"{size:.3g} {' kMGT'[power].strip()}B"
-
-
-def resident_memory() -> int:
-    """Return the bytes of memory that this process takes now, 0 where nobody tells."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0

@@ -8,6 +8,7 @@ random and depends on the seed alone, not on the memory that there is or on inte
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Callable, Iterable
@@ -20,6 +21,7 @@ from scipy import sparse
 
 from zerogap.io.atomic import locked
 from zerogap.io.memory import free_memory
+from zerogap.io.system import resident_memory
 from zerogap.problem.checks import as_seed
 from zerogap.rows import as_rows
 from zerogap.store.blocks import Progress, write_blocks
@@ -32,7 +34,7 @@ from zerogap.store.manifest import (
 )
 from zerogap.store.reader import Store
 from zerogap.store.runs import Runs
-from zerogap.store.sizes import format_size, parse_size, resident_memory
+from zerogap.store.sizes import format_size, parse_size
 from zerogap.store.sources import Options, Parts, Source
 
 _LARGEST_BLOCK = 4_000_000  # several are in memory at a time
@@ -134,7 +136,8 @@ def write(
                     path.rmdir()
             raise
         runs.remove()
-        (path / DATA_NAMES[1 - number]).unlink(missing_ok=True)
+        with contextlib.suppress(PermissionError):  # on Windows, while others have it open
+            (path / DATA_NAMES[1 - number]).unlink(missing_ok=True)
     return Store(path)
 
 

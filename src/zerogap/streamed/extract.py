@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from typing import Any
 
 import numpy as np
 
+from zerogap.io.system import free_disk
 from zerogap.problem import Problem
 from zerogap.store import Store
 from zerogap.store.layout import Block, Layout
@@ -37,8 +37,7 @@ class Extract(Store):
     @property
     def room(self) -> int:
         """Bytes that are free on the disk."""
-        disk = os.fstatvfs(self._file)
-        return disk.f_bavail * disk.f_frsize
+        return free_disk(self._target)
 
     def add(self, k: int, part: Problem) -> None:
         """Append rows of block k of the store."""

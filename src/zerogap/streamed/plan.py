@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from zerogap.io.memory import free_memory
+from zerogap.io.system import resident_memory
 from zerogap.store import Store
-from zerogap.store.sizes import format_size, resident_memory
+from zerogap.store.sizes import format_size
 
 _CODE = 110e6  # bytes that Numba takes to load or compile the kernels
 _POINTS = 6  # numbers per row and class: the dual points of a run and its records, scores
