@@ -53,6 +53,35 @@ def test_public_names_are_documented(name):
         assert parameters <= described
 
 
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files(page):
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path = target.partition("#")[0]
+        if path and "://" not in path:
+            assert (page.parent / path).exists(), f"{page.name} leads to {target}"
+
+
+def test_architecture_names_what_there_is():
+    """Each `name` after a path in the table is defined in that file."""
+    page = ROOT / "docs" / "architecture.md"
+    rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
+    named = 0
+    for row in rows:
+        for path, names in re.findall(r"\(\.\./(src/[^)]+)\): ((?:`[^`]+`(?: and )?)+)", row):
+            source = (ROOT / path).read_text(encoding="utf-8")
+            for name in re.findall(r"[A-Za-z_]+", names.replace(" and ", " ")):
+                assert re.search(rf"(def|class) {name}\b|^{name}\b.*=", source, re.MULTILINE), name
+                named += 1
+    assert named >= 15
+    rooms = [p.name for p in (ROOT / "src" / "zerogap").iterdir() if (p / "__init__.py").exists()]
+    drawing = page.read_text(encoding="utf-8").split("```")[1]
+    assert [room for room in rooms if room not in drawing] == []
+
+
 def test_results_are_those_of_the_recorded_tables():
     import page
 
