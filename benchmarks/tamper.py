@@ -43,10 +43,14 @@ class Case(NamedTuple):
 
 @cache
 def make_case(number: int) -> Case:
-    """Return the proof of a small random problem; the loss is one of eleven, in turn."""
+    """Return the proof of a small random problem; the loss is one of eleven, in turn.
+
+    Every second of the eleven has columns of units for which dual variables need a `rest`.
+    """
     rng, loss = np.random.default_rng(number), NAMES[number % len(NAMES)]
     X = rng.standard_normal((20, 3))
     score = X @ rng.standard_normal(3) + 0.5 * rng.standard_normal(20)
+    X *= [1.0, 1e6, 1e12] if number // len(NAMES) % 2 else 1.0
     joint, margin = loss not in LOSSES, loss in LOSSES and LOSSES[loss].task == "classification"
     y = np.argsort(np.argsort(score)) * 3 // 20 if joint else score
     y = np.where(score > np.median(score), 1, -1) if margin else y
@@ -64,6 +68,8 @@ def tampered(case: Case, kind: str, rng: np.random.Generator) -> tuple[Any, Any,
     header = json.loads(proof["header"].tobytes())
     arrays = {"weights": proof["w"], "intercept": proof["b"], "duals": proof["alpha"]}
     arrays |= {"X": data[0], "y": data[1], "sample weights": data[2]}
+    if "rest" in proof and rng.random() < 0.5:
+        arrays["duals"] = proof["rest"]
     if kind in arrays:
         array = arrays[kind]
         place = tuple(int(rng.integers(size)) for size in array.shape)
@@ -81,7 +87,8 @@ def tampered(case: Case, kind: str, rng: np.random.Generator) -> tuple[Any, Any,
     proof["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     if kind in ("X", "y", "sample weights"):
         return proof, data, True  # other data than those that the digest is of
-    return proof, data, not is_true(header, *case.data, *(proof[k][0] for k in ("w", "b", "alpha")))
+    point = [proof[k][0] for k in ("w", "b", "alpha", "rest") if k in proof]
+    return proof, data, not is_true(header, *case.data, *point)
 
 
 def changed(value: float, rng: np.random.Generator) -> float:
@@ -93,26 +100,31 @@ def changed(value: float, rng: np.random.Generator) -> float:
     return value + math.copysign(max(step, 2 * math.ulp(value)), toward)
 
 
-def is_true(header: dict[str, Any], X: Any, y: Any, s: Any, w: Any, b: Any, alpha: Any) -> bool:
-    """Decide a claim with decimals of 60 digits, row by row, by the formulas of the losses."""
-    with localcontext(Context(prec=60)):
+def is_true(
+    header: dict[str, Any], X: Any, y: Any, s: Any, w: Any, b: Any, *duals: np.ndarray
+) -> bool:
+    """Decide a claim with decimals of 90 digits, row by row, by the formulas of the losses."""
+    with localcontext(Context(prec=90)):
         numbers = [[Decimal(float(x)) for x in row] for row in X], [Decimal(float(x)) for x in s]
-        found = _evaluate(header, *numbers, y, w, b, alpha)
+        found = _evaluate(header, *numbers, y, w, b, duals)
         if found is None:
             return False
-        margin = Decimal(10) ** -45  # more than 60 digits lose, less than two floats differ
+        margin = Decimal(10) ** -45  # more than 90 digits lose, less than two floats differ
         primal, dual = (Decimal(header[name][0]) for name in ("primal", "dual"))
         return found[0] <= primal + margin and found[1] >= dual - margin
 
 
-def _evaluate(header: Any, X: Any, s: Any, y: Any, w: Any, b: Any, alpha: Any) -> Any:
+def _evaluate(header: Any, X: Any, s: Any, y: Any, w: Any, b: Any, duals: Any) -> Any:
     """Return P and D, None for a point or a problem that is outside of its domain."""
     lam, r, p = (Decimal(header[name] or 0) for name in ("lam", "l1_ratio", "parameter"))
     loss, free, n = header["loss"], header["fit_intercept"], len(y)
     needs = loss in ("smooth-hinge", "epsilon-insensitive", "huber", "quantile")
     if lam <= 0 or not 0 <= r < 1 or (needs and p <= 0) or (loss == "quantile" and p >= 1):
         return None
-    w, b, a = ([[Decimal(x) for x in row] for row in part.tolist()] for part in (w, b[None], alpha))
+    w, b, *points = (
+        [[Decimal(x) for x in row] for row in part.tolist()] for part in (w, b[None], *duals)
+    )
+    a = [[sum(parts) for parts in zip(*rows, strict=True)] for rows in zip(*points, strict=True)]
     z = [[sum(map(mul, row, wk)) + bk for wk, bk in zip(w, b[0], strict=True)] for row in X]
     S = sum(s)
     if loss in LOSSES:

@@ -104,8 +104,11 @@ def _stored(rng, X):
     return sparse.csr_matrix(X) if rng.random() < 0.3 else X
 
 
-def exact(problem_data, w, b, alpha):
-    """Return bounds of P(w, b) and of D(alpha), None if alpha is a little outside its domain."""
+def exact(problem_data, w, b, alpha, rest=None):
+    """Return bounds of P(w, b) and of D(alpha), None if alpha is a little outside its domain.
+
+    The dual point is alpha, or alpha + rest.
+    """
     X, y, loss, lam, weights, free, ratio = problem_data
     many = loss.task == "multiclass"
     names = {cls: name for name, cls in ALL_LOSSES.items()}
@@ -124,10 +127,11 @@ def exact(problem_data, w, b, alpha):
     places = (y > 0).astype(float) if loss.task == "classification" else y.astype(float)
     s = np.ones(len(y)) if weights is None else weights
     w, b = np.atleast_2d(w).astype(float), np.atleast_1d(b).astype(float)
-    votes = np.atleast_2d(alpha)
+    points = [alpha] if rest is None else [alpha, rest]
+    votes = np.array(points)[None, :, :] if not many else -np.stack(points).transpose(2, 0, 1)
     if many:
-        votes = np.maximum(-alpha.T, 0.0)
-        votes[y, np.arange(len(y))] = 0.0
+        votes = votes + 0.0
+        votes[y, :, np.arange(len(y))] = 0.0
     matrix = verify.Matrix(X.astype(float))
     try:
         return verify.bounds(header, matrix, places, s, w, b, votes)
@@ -160,19 +164,21 @@ def prove_extreme(seed):
         except ValueError:  # a refusal
             return None
     # a store has its rows in another order
-    alpha = np.empty(0) if isinstance(problem, StreamedProblem) else dual_point(run)
-    check(data, run.w, run.b, alpha, run.certificate, seed)
+    point = (np.empty(0), None) if isinstance(problem, StreamedProblem) else dual_point(run)
+    check(data, run.w, run.b, point[0], run.certificate, seed, point[1])
     return run.certificate.relative_gap
 
 
 def dual_point(run):
-    """Return the dual point of a result, nothing if it has more digits than floats have."""
-    refined = run.proof is not None and run.proof.rest is not None
-    return np.empty(0) if refined else run.alpha
+    """Return the dual point of a result, and what is to be added to it or None."""
+    return run.alpha, None if run.proof is None else run.proof.rest
 
 
-def check(data, w, b, alpha, certificate, seed):
-    """Hold a certificate against P and D of its own point, and against P of constant models."""
+def check(data, w, b, alpha, certificate, seed, rest=None):
+    """Hold a certificate against P and D of its own point, and against P of constant models.
+
+    The dual point is alpha, or alpha + rest.
+    """
     assert not certificate.gap < 0.0, (seed, certificate)
     assert not certificate.relative_gap < 0.0, (seed, certificate)
     if not np.isfinite(certificate.gap):
@@ -180,7 +186,7 @@ def check(data, w, b, alpha, certificate, seed):
     known = len(alpha) > 0
     joint = data[2].task == "multiclass"
     alpha = alpha if known else np.zeros((len(data[1]), len(w)) if joint else len(data[1]))
-    (low, high), dual = exact(data, w, b, alpha)
+    (low, high), dual = exact(data, w, b, alpha, rest)
     if dual is not None and known and not data[5]:
         assert Fraction(certificate.gap) >= low - dual[1], (seed, certificate, float(low - dual[1]))
         assert Fraction(certificate.dual) <= dual[1], (seed, certificate, float(dual[1]))

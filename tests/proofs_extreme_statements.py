@@ -151,7 +151,8 @@ def prove_raw_paths(seed):
         assert claimed.gap <= tol * claimed.primal, (seed, at, claimed)
         data = (X, y, loss, at, weights, free, ratio)
         served = next(run for run in path.results if run.alpha is found.alpha)
-        check(data, found.w, found.b, dual_point(served), claimed, (seed, at))
+        alpha, rest = dual_point(served)
+        check(data, found.w, found.b, alpha, claimed, (seed, at), rest)
     return len(path.lams)
 
 

@@ -85,7 +85,8 @@ def by_hand(header, X, y, s, w, b, alpha):
     """P and D of a loss of one score, without a vector operation."""
     p, r, lam = (Fraction(header[k] or 0) for k in ("parameter", "l1_ratio", "lam"))
     X = [[Fraction(float(x)) for x in row] for row in X]
-    y, s, w, a = ([Fraction(float(x)) for x in v] for v in (y, s, w, alpha))
+    y, s, w = ([Fraction(float(x)) for x in v] for v in (y, s, w))
+    a = [Fraction(x) for x in alpha]
     if header["fit_intercept"]:
         up = sum(si * ai for si, ai in zip(s, a, strict=True) if ai > 0)
         down = -sum(si * ai for si, ai in zip(s, a, strict=True) if ai < 0)
@@ -213,9 +214,53 @@ def test_numbers_of_all_sizes():
         header = {**header_of(proof), "lam": 0.05}
         matrix, targets, s, header["data"] = verify.prepare(header, table, y)
         parts = [proof[k][0] for k in ("w", "b", "alpha")]
-        P, D = verify.bounds(header, matrix, targets, s, *parts)
+        P, D = verify.bounds(header, matrix, targets, s, *parts[:2], parts[2][:, None])
         assert by_hand(header, table, y, s, parts[0][0], parts[1][0], parts[2][0])[:1] * 2 == P
         assert D[0] == D[1] < P[0]
+
+
+def raw_columns(loss):
+    """Return data with columns between 1 and 1e12, none of them scaled, and weights."""
+    X, y = data_for(loss, 3)
+    return X * [1.0, 1e3, 1e9, 1e12], y, np.random.default_rng(3).integers(1, 4, len(y)) * 1.0
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("loss", [*LOSSES, *JOINT])
+def test_proofs_on_raw_columns_prove_what_the_certificate_says(loss, free):
+    """Dual variables alone do not, in float64: a proof has what they lack."""
+    X, y, s = raw_columns(loss)
+    model = fitted(loss, X, y, s, tol=1e-4, lam=1e-4, fit_intercept=free)
+    proof = prove(model, X, y, s)
+    answer, _, found = verify.verify(proof, X, y, s)
+    assert answer == "true"
+    assert float(sum(P[1] - D[0] for P, D in found)) <= model.certificate_.gap
+    assert model.certificate_.relative_gap <= 1e-4
+    if "rest" in proof:
+        alone = {name: array for name, array in proof.items() if name != "rest"}
+        assert verify.verify(alone, X, y, s)[0] == "false"
+        far = {**proof, "rest": proof["rest"] + 2.0}
+        assert verify.verify(far, X, y, s)[0] == "false"
+        short = {**proof, "rest": proof["rest"][..., 1:]}
+        assert verify.verify(short, X, y, s)[0] == "false"
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("loss", [name for name in LOSSES if name != "logistic"])
+def test_sums_of_alpha_and_rest_are_exact(loss, free, monkeypatch):
+    X, y = data_for(loss)
+    s = np.random.default_rng(1).random(len(y))
+    proof = prove(fitted(loss, X, y, s, fit_intercept=free), X, y, s)
+    header, w, b, alpha = header_of(proof), *(proof[k][0] for k in ("w", "b", "alpha"))
+    away = np.minimum(np.abs(alpha), np.abs(np.abs(alpha) - np.abs(alpha).max()))
+    rest = 1e-17 * away * np.random.default_rng(2).uniform(-1, 1, alpha.shape)
+    both = [Fraction(a) + Fraction(r) for a, r in zip(alpha[0], rest[0], strict=True)]
+    target = np.where(y == "yes", 1.0, -1.0) if loss in MARGIN else y
+    P, D = by_hand(header, X, target, s, w[0], b[0], both)
+    held = {**proof, "rest": rest[None]}
+    assert verify.verify(held, X, y, s)[2] == [((P, P), (D, D))]
+    monkeypatch.setattr(verify, "FEW", 0)  # the way of large data
+    assert verify.verify(held, X, y, s)[2] == [((P, P), (D, D))]
 
 
 def test_products_out_of_range_are_exact(monkeypatch):

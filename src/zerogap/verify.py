@@ -57,6 +57,8 @@ class Matrix:
 
     def product(self, c, s=None, y=None, count=1):
         """Return sum_j x_ij c_j or, with s, sum_i x_ij s_i c_i over each class y, exactly."""
+        if c.ndim == 2:  # the sum of its rows is meant
+            return sum(self.product(x, s, y, count) for x in (c[0], *filter(np.any, c[1:])))
         source, sink, length, factors = self.j, self.i, self.shape[0], [c]
         if s is not None:
             d, source, factors = self.shape[1], self.i, [c, s]
@@ -69,8 +71,7 @@ class Matrix:
         factors = [np.where(alike, factor, 0.0) for factor in factors]
         x, i, j = (a if plain.all() else a[plain] for a in (self.x, source, sink))
         high, low = (factors[0], 0.0 * c) if s is None else two_product(*factors)
-        out = exact_sums(high, x, i, j, length)
-        out = out + exact_sums(low, x, i, j, length) if low.any() else out
+        out = exact_sums(high, x, i, j, length) + exact_sums(low, x, i, j, length)
         np.add.at(out, sink[rest], terms)
         return out
 
@@ -159,27 +160,26 @@ MOST = {"smooth-hinge": 1e300, "epsilon-insensitive": 1e300, "huber": 1e300, "qu
 
 def one_score(header, matrix, y, s, z, alpha):
     """Return the sums of s phi(z) and s phi*(-a), and v, for a loss of one score."""
-    sign, target = (y * 0 + 1, y) if header["classes"] is None else (y, y * y)
+    sign, target = map(fractions, (y * 0 + 1, y) if header["classes"] is None else (y, y * y))
     f, conjugate, low, high = LOSSES[header["loss"]](Fraction(header["parameter"] or 0))
-    a = sign * alpha[0]
-    need(low <= Fraction(min(a)) and Fraction(max(a)) <= high, "alpha is outside its domain")
+    a = fractions(alpha[0]).sum(axis=0)
+    need(low <= min(sign * a) and max(sign * a) <= high, "alpha is outside its domain")
     # a free intercept needs sum_i s_i a_i = 0: the heavier sign is scaled down
-    halves = upper(alpha[0], 0.0), np.minimum(alpha[0], 0.0)
-    up, down = (abs(total(s, half)) if header["fit_intercept"] else 1 for half in halves)
+    halves, free = (a > 0, a < 0), header["fit_intercept"]
+    up, down = (abs(total(s[half], a[half])) if free else 1 for half in halves)
     shares = [min(1, down / (up or 1)), min(1, up / (down or 1))]
-    dual = sum(share * fractions(half) for share, half in zip(shares, halves, strict=True))
-    a, target = fractions(sign) * dual, fractions(target)
-    value, cost = f(target - fractions(sign) * z[0]), conjugate(a) - a * target
-    v = sum(share * matrix.product(half, s) for share, half in zip(shares, halves, strict=True))
+    a = sign * a * np.where(halves[0], *shares)
+    value, cost = f(target - sign * z[0]), conjugate(a) - a * target
+    v = sum(c * matrix.product(alpha[0] * half, s) for c, half in zip(shares, halves, strict=True))
     return total(s, value), total(s, cost), v
 
 
 def many_scores(header, matrix, y, s, z, alpha):
     """Return the same for a loss of a score per class and votes alpha for the other classes."""
     y, own = y.astype(int), np.eye(len(z))[:, y.astype(int)]
-    over = [math.fsum((*votes, -1.0)) for votes in alpha.T.tolist()]  # rounded, but of right sign
-    inside = alpha.min() >= 0 and not (own * alpha).any() and max(over) <= 0
-    need(inside, "alpha is outside its domain")
+    votes, layers = alpha.sum(axis=1), np.concatenate(alpha)  # rounded, but of right sign
+    over = [math.fsum((*row, -1.0)) for row in layers.T.tolist()]
+    need(votes.min() >= 0 and not (own * votes).any() and max(over) <= 0, "alpha is not feasible")
     by_class, more, most = (s, y, len(z)), np.full((len(z), len(z)), Fraction(0)), Fraction(0)
     if header["fit_intercept"]:  # each class must give as many votes as it gets: some give more
         ones = Matrix(np.ones((len(y), 1)))
@@ -190,13 +190,14 @@ def many_scores(header, matrix, y, s, z, alpha):
         lack, much = upper(-excess, 0) / masses, upper(excess, 0)
         more, most = np.outer(lack, much / (much.sum() or 1)), lack.max()
     v = -np.array([matrix.product(votes, s) for votes in alpha])
-    while (sums := np.array([math.fsum(votes) for votes in alpha.T.tolist()])).any():
+    while (sums := np.array([math.fsum(row) for row in layers.T.tolist()])).any():
         v += matrix.product(sums, *by_class).reshape(v.shape)  # a row's own class has them all
-        alpha = np.vstack([alpha, -sums])  # what was rounded away is left
+        layers = np.vstack([layers, -sums])  # what was rounded away is left
     if most:
         whole = matrix.product(np.ones(len(y)), *by_class).reshape(v.shape)
         v += more.sum(axis=1)[:, None] * whole - more.T.dot(whole)
-    votes, t = (fractions(alpha[: len(z)]) + more[y].T) / (1 + most), z - z[y, np.arange(len(y))]
+    votes, t = fractions(alpha).sum(axis=1) + more[y].T, z - z[y, np.arange(len(y))]
+    votes /= 1 + most
     if header["loss"] == "softmax":
         value, cost = logsumexp(*t), plogp(*votes, 1 - votes.sum(axis=0))
     else:
@@ -205,7 +206,7 @@ def many_scores(header, matrix, y, s, z, alpha):
 
 
 def bounds(header, matrix, y, s, w, b, alpha, part=0):
-    """Return bounds of P(w, b) and of D at the dual point that alpha stands for, as fractions."""
+    """Return bounds of P(w, b) and of D at the point that alpha (scores, 1 or 2, n) stands for."""
     r, lam, S = Fraction(header["l1_ratio"]), Fraction(header["lam"]), total(s)
     terms = one_score if header["loss"] in LOSSES else many_scores
     if terms is one_score and header["classes"] is not None:
@@ -247,23 +248,21 @@ def check(header, w, b, alpha, n, d):
     count = 2 if classes is None else len(set(classes))
     need(classes is None or 2 <= count == len(classes), "classes must be two or more labels")
     shape = (1 if count == 2 else count, 1) if loss in LOSSES else (1, count)
-    sizes = ((w, (*shape, d)), (b, shape), (alpha, (*shape, n)))
+    sizes = ((w, (*shape, d)), (b, shape), (alpha, (*shape, alpha.shape[-2], n)))
     fits = all(x.shape == size and x.dtype == float and np.isfinite(x).all() for x, size in sizes)
     need(fits, "w, b or alpha have a wrong shape, or are not finite")
     need(header["fit_intercept"] or not b.any(), "b is not zero, but there is no intercept")
 
 
 def verify(proof, X, y, sample_weight=None):
-    """Return "true", "false" or "undecided", why, and bounds of P and D of each part.
-
-    proof: arrays, from `load`.  X: an array, or a CSR matrix with SciPy's attributes.
-    """
+    """Return "true", "false" or "undecided", why, and bounds of P and D; X may be SciPy's CSR."""
     try:
         with np.errstate(all="ignore"):
             header = json.loads(proof["header"].tobytes())
             matrix, y, s, digest = prepare(header, X, y, sample_weight)
             need(digest == header["data"], "these are not the data of the proof")
-            arrays = [proof[name] for name in ("w", "b", "alpha")]
+            points = [proof["alpha"], *(proof[name] for name in proof if name == "rest")]
+            arrays = [proof["w"], proof["b"], np.stack(points, axis=2)]
             check(header, *arrays, *matrix.shape)
             parts = enumerate(zip(*arrays, strict=True))
             found = [bounds(header, matrix, y, s, w, b, a, k) for k, (w, b, a) in parts]

@@ -11,7 +11,7 @@ import numpy as np
 
 from zerogap.audit import Audit, audit_all, posed
 from zerogap.estimators.updates import data_fingerprint
-from zerogap.model_io.files import Model, ModelFile
+from zerogap.model_io.files import Model, ModelFile, allowed_gap
 from zerogap.model_io.region_claims import check_regions
 from zerogap.problem.certificate import Certificate
 from zerogap.regions import Known, Region
@@ -167,16 +167,11 @@ def settle(
 
 def goals_of(stored: Certificate) -> list[float]:
     """Return the gaps that prove a stored certificate, one for each of its problems."""
-    return [_allowed(part) for part in stored.parts or (stored,)]
+    return [allowed_gap(part.primal, part.gap) for part in stored.parts or (stored,)]
 
 
 def _proves(found: Certificate, stored: Certificate) -> bool:
-    return found.gap <= _allowed(stored)
-
-
-def _allowed(stored: Certificate) -> float:
-    """Return the gap that proves the stored one, but for rounding."""
-    return 1.000001 * stored.gap + 1e-13 * abs(stored.primal)
+    return found.gap <= allowed_gap(stored.primal, stored.gap)
 
 
 def _pairs(stored: Certificate, found: Audit) -> list[tuple[Certificate, Any]]:

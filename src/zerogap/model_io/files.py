@@ -19,7 +19,7 @@ from zerogap.io.atomic import write_file
 from zerogap.io.container import FileError, read_bytes, short, unpack, write
 from zerogap.losses import ALL_LOSSES, Loss, as_loss
 from zerogap.problem.certificate import Certificate
-from zerogap.regions import Known, Region
+from zerogap.regions import Evidence, Known, Region
 from zerogap.solvers import SOLVERS, Solver
 
 _ESTIMATORS: dict[str, Any] = {c.__name__: c for c in (LinearClassifier, LinearRegressor)}
@@ -246,7 +246,7 @@ def _set_arrays(model: Any, arrays: dict[str, np.ndarray], object_classes: bool)
 
 def _bounds(model: Any) -> dict[str, np.ndarray]:
     """Return where the optimum is, if the model knows: what certified predictions need."""
-    regions = [known.region for known in model._evidence]
+    regions = [_found_again(known) for known in model._evidence]
     if not regions:
         return {}
     origin = regions[0].origin
@@ -259,6 +259,21 @@ def _bounds(model: Any) -> dict[str, np.ndarray]:
     )
     sound = all(np.isfinite(bound).all() for bound in bounds)
     return dict(zip(names, bounds, strict=False)) if sound else {}
+
+
+def allowed_gap(primal: float, gap: float) -> float:
+    """Return the gap that proves this one, but for rounding."""
+    return 1.000001 * gap + 1e-13 * abs(primal)
+
+
+def _found_again(known: Evidence | Known) -> Region:
+    """Return where the optimum is; where rounding decides, with room for a gap found again."""
+    if isinstance(known, Known) or known.proof.rounding <= 0.5 * known.proof.gap:
+        return known.region
+    proof = known.proof
+    more = allowed_gap(proof.primal, proof.gap) - proof.gap
+    proof = proof._replace(gap=proof.gap + more, slack=proof.slack + more)
+    return dataclasses.replace(known, proof=proof).region
 
 
 def _set_regions(model: Any, arrays: dict[str, np.ndarray]) -> None:

@@ -17,6 +17,8 @@ from zerogap.io.atomic import write_file
 from zerogap.losses import ALL_LOSSES, EpsilonInsensitive, Loss
 from zerogap.model_io.files import Model
 from zerogap.problem import Problem
+from zerogap.problem.centring import centred
+from zerogap.problem.refining import refinement
 from zerogap.problem.validation import class_factors
 from zerogap.rows import CSRRows, as_rows
 from zerogap.solvers import Auto, solve
@@ -81,8 +83,8 @@ def prove(
     if hasattr(model, "classes_"):
         header["classes"] = model.classes_.tolist()
     matrix, codes, s, header["data"] = verify.prepare(header, X, y, sample_weight)
-    arrays: dict[str, list[np.ndarray]] = {"w": [], "b": [], "alpha": []}
-    header["primal"], header["dual"] = [], []
+    arrays: dict[str, list[np.ndarray]] = {"w": [], "b": [], "alpha": [], "rest": []}
+    header["primal"], header["dual"], known = [], [], model.certificate_
     for k, answer in enumerate(models_of(model, convention, len(y))):
         problem = Problem(
             rows,
@@ -95,12 +97,19 @@ def prove(
         )
         w, b = np.atleast_2d(answer[0]), np.atleast_1d(np.asarray(answer[1], dtype=np.float64))
         alpha = _inside(problem, _dual_point(problem, answer, effort, 0.1 * model.tol))
-        claims = _claims(verify.bounds(header, matrix, codes, s, w, b, alpha, k))
-        for key, value in (("w", w), ("b", b), ("alpha", alpha)):
+        given = (header, matrix, codes, s, w, b)
+        rest, claims = 0.0 * alpha, _claims(verify.bounds(*given, alpha[:, None], k))
+        if claims[0] - claims[1] > (known.parts[k] if known.parts else known).gap:
+            rest = _rest(problem, *answer[:2], alpha)
+            claims = _claims(verify.bounds(*given, np.stack([alpha, rest], axis=1), k))
+        for key, value in (("w", w), ("b", b), ("alpha", alpha), ("rest", rest)):
             arrays[key].append(value)
         for key, claim in zip(("primal", "dual"), claims, strict=True):
             header[key].append(claim)
-    return {"header": _encoded(header), **{key: np.array(parts) for key, parts in arrays.items()}}
+    proof = {"header": _encoded(header), **{key: np.array(x) for key, x in arrays.items()}}
+    if not proof["rest"].any():
+        del proof["rest"]
+    return proof
 
 
 def save_proof(
@@ -187,6 +196,33 @@ def _inside(problem: Problem, alpha: np.ndarray) -> np.ndarray:
         while math.fsum((*votes[i], -1.0)) > 0.0:
             votes[i] *= 1.0 - 2.0**-52
     return np.ascontiguousarray(votes.T)
+
+
+def _rest(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray) -> np.ndarray:
+    """Return what to add to dual variables in the form of proofs, zeros if that proves no more.
+
+    See `zerogap.refining`.
+    """
+    shifted = centred(problem)
+    inner, many = shifted.problem, problem.loss.task == "multiclass"
+    rows, votes = np.arange(problem.shape[0]), np.ascontiguousarray(-alpha.T)
+    if many:
+        votes[rows, problem.y] = alpha.sum(axis=0)
+    dual = votes if many else alpha[0]
+    rest = refinement(inner, w, dual)
+    if rest is not None:
+        b, doubt = shifted.precisely_inward(w, b)
+        rest = inner.prove(w, b, inner.scores(w), dual, rest=rest, doubt=doubt).rest
+    if rest is None:
+        return np.zeros_like(alpha)
+    if not many:
+        return rest[None]
+    rest = -rest
+    rest[rows, problem.y] = 0.0
+    for i in rows[alpha.sum(axis=0) + rest.sum(axis=1) > 1.0 - 1e-12]:
+        while (over := math.fsum((*alpha[:, i], *rest[i], -1.0))) > 0.0:
+            rest[i, np.argmax(alpha[:, i])] -= 2.0 * over
+    return np.ascontiguousarray(rest.T)
 
 
 def _domain(loss: Loss, target: float) -> tuple[float, float]:
