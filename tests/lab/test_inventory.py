@@ -108,7 +108,7 @@ def test_what_no_report_says_stands_apart():
 
 
 def test_remarks_are_not_called_errors():
-    for id in ("E0-12", "E2-11", "E3-1", "E3-11", "E3-12", "E3-13"):
+    for id in ("E0-12", "E1-5", "E2-11", "E3-1", "E3-11", "E3-12", "E3-13", "E4-11", "E4-12"):
         assert errata()[id].printed.startswith(("(a remark, not an error)", "(no error)"))
     assert "label is misplaced" in errata()["E1-3"].correct
     assert "without alpha_i" not in errata()["E1-3"].printed

@@ -330,6 +330,8 @@ def test_pictures_and_summary_are_beside_it(paths):
     summary = paths["summary"].read_text()
     assert "Quick run" in summary
     assert '| S4-05 (lemma 1, "seems"): It is so | in a toy | holds |' in summary
+    places = [summary.index(f"| {id}") for id in ("S4-05", "S4-06", "S4-07", "S4-08")]
+    assert places == sorted(places)  # claim by claim, as in the report
     assert "Our extensions, which no report claims: 1 holds" in summary
     assert "| Elsewhere too. |" in summary
 

@@ -364,6 +364,6 @@ def test_the_estimate_from_batches(verdict: str) -> None:
         for seed in range(4)
         for e in range(1, 5)
     ]
-    words = {1: "16 of 16", -1: "0 of 16", 0: "8 of 16"}
+    words = {1: "100 % of", -1: " 0 % of", 0: " 50 % of"}
     found = s3_estimate.judge_estimate(pd.DataFrame(rows))
     check(found, verdict, *(words[sign] for sign in SIGNS[verdict]))

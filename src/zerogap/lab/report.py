@@ -84,13 +84,13 @@ class Report:
 
     @property
     def claims(self) -> list[Judged]:
-        """What the reports say."""
-        return [judged for judged in self.judged if not judged.claim.extension]
+        """What the reports say, in the order of their text as the inventory has it."""
+        return sorted((one for one in self.judged if not one.claim.extension), key=_by_id)
 
     @property
     def extensions(self) -> list[Judged]:
         """What no report says."""
-        return [judged for judged in self.judged if judged.claim.extension]
+        return sorted((one for one in self.judged if one.claim.extension), key=_by_id)
 
     @staticmethod
     def counts(judged: Sequence[Judged]) -> dict[str, int]:
@@ -169,7 +169,7 @@ def summary(report: Report) -> str:
         lines += [f"Our extensions, which no report claims: {_counted(report.extensions)}."]
     lines += [""]
     for chapter, sections in report.chapters:
-        judged = [judged for section in sections for judged in section.judged]
+        judged = sorted((one for section in sections for one in section.judged), key=_by_id)
         lines += [f"## {chapter.id}: {chapter.title}", ""]
         for extension, heading in (
             (False, ""),
@@ -185,6 +185,10 @@ def summary(report: Report) -> str:
     if troubles:
         lines += ["## Not run", "", *troubles, ""]
     return "\n".join(lines)
+
+
+def _by_id(judged: Judged) -> str:
+    return judged.claim.id
 
 
 def _counted(judged: Sequence[Judged]) -> str:

@@ -98,6 +98,7 @@ COST = Experiment(
             distinct=True,
             x_scale="log",
             panels="grows",
+            prepare=lambda table: table.assign(grows=table["grows"] + " grows"),
             labels=LABELS,
         ),
     ),
