@@ -241,13 +241,17 @@ class Struct:
 
     @functools.cached_property
     def _numba_type_(self) -> StructType:
-        names = [f.name for f in dataclasses.fields(self)]  # type: ignore[arg-type]
+        names = _field_names(type(self))
+        values = [getattr(self, name) for name in names]
+        kind = (type(self), *map(_kind, values))
         with _lock:  # threads may meet a class for the first time together
-            fields = tuple((name, _field_type(getattr(self, name))) for name in names)
-            return _struct_type(type(self), fields)  # type: ignore[arg-type]
+            if kind not in _kinds:
+                fields = tuple(zip(names, map(_field_type, values), strict=True))
+                _kinds[kind] = _struct_type(type(self), fields)  # type: ignore[arg-type]
+            return _kinds[kind]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in _field_names(type(self))}
 
 
 class StructType(types.Type):
@@ -262,6 +266,7 @@ class StructType(types.Type):
 
 
 _types: dict[str, StructType] = {}
+_kinds: dict[tuple[Any, ...], StructType] = {}  # by class and kinds of fields: quickly found
 _lock = threading.RLock()
 
 
@@ -286,17 +291,25 @@ def _find_type(name: str, fields: tuple[tuple[str, Any], ...]) -> StructType:
     return stranger
 
 
+@functools.cache
+def _field_names(cls: type) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(cls))
+
+
+def _kind(value: Any) -> Any:
+    """Return what the type of a field depends on: Numba takes longer to find it than to run."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.ndim, value.flags.num
+    if isinstance(value, Struct):
+        return value._numba_type_
+    return type(value) if type(value) in (bool, int, float) else typeof(value)
+
+
 def _field_type(value: Any) -> Any:
     """Fields are read-only in kernels: memory-mapped and ordinary arrays share one compilation."""
-    if not isinstance(value, np.ndarray):
-        return value._numba_type_ if isinstance(value, Struct) else typeof(value)
-    kind = (value.dtype, value.ndim, value.flags.num)  # Numba takes longer to find it than to run
-    if kind not in _array_types:
-        _array_types[kind] = typeof(value).copy(readonly=True)
-    return _array_types[kind]
-
-
-_array_types: dict[tuple[Any, ...], Any] = {}
+    if isinstance(value, np.ndarray):
+        return typeof(value).copy(readonly=True)
+    return value._numba_type_ if isinstance(value, Struct) else typeof(value)
 
 
 @register_model(StructType)

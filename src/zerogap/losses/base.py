@@ -56,7 +56,13 @@ class Loss(Parameters, Struct):
     @property
     def has_ends(self) -> bool:
         """Whether dual variables are bounded, on one side at least."""
-        return any(isfinite(end) for end in self.domain(1.0))
+        low, high = self.domain(1.0)
+        return isfinite(low) or isfinite(high)
+
+    @property
+    def is_parabola(self) -> bool:
+        """Whether the second derivative is the same everywhere."""
+        return self.quadratic and not self.has_ends
 
     def value(self, z, y):
         """phi(z; y)"""

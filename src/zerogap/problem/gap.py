@@ -41,6 +41,12 @@ def gamma(k: float) -> float:
     return k * UNIT / (1.0 - k * UNIT) if k * UNIT < 0.5 else math.inf
 
 
+def size_of(v: Any) -> float:
+    """Return the root of the sum of squares of all entries."""
+    flat = v.ravel()
+    return math.sqrt(flat.dot(flat))
+
+
 def is_blurred(blur: float, gap: float, primal: float) -> bool:
     """Tell whether so much is unknown of P that P - D would not look like the gap."""
     return blur > max(ENOUGH * min(gap, primal), CLEAR * primal)
@@ -125,17 +131,18 @@ class Sizes(NamedTuple):
 
         Each score is a sum of `width` products, b and a target; each dual sum one of `rows`.
         """
-        if np.ndim(self.columns):  # whatever the units of the columns
+        if not isinstance(self.columns, float):  # whatever the units of the columns
             reach = math.sqrt(float(np.square(np.abs(w) @ self.columns).sum()))
             length = math.sqrt(float(self.columns @ self.columns))
         else:
-            reach = self.columns * math.sqrt(float((w * w).sum()))
+            reach = self.columns * size_of(w)
             length = self.columns
-        largest = reach + math.hypot(*np.ravel(b)) + math.sqrt(terms.target)
+        several = getattr(b, "ndim", 0) > 0
+        largest = reach + (math.hypot(*b) if several else abs(b)) + math.sqrt(terms.target)
         lengths = math.sqrt(terms.energy) * length / lam
         # a shifted entry, a share, a product with lam, and some to spare; a row's own class has
         # the sum of its other dual variables
-        more = 6 + np.size(b)
+        more = 6 + (len(b) if several else 1)
         scores, dual_sum = gamma(self.width + 6) * largest, gamma(self.rows + more) * lengths
         return Errors(scores, dual_sum, reach, lengths)
 
@@ -179,7 +186,7 @@ def conclude(
         Returns the mean of phi*(-a_i), and g*(u); called far from the optimum only.
     """
     errors = sizes.errors(terms, w, b, problem.lam)
-    size = math.sqrt(float((u * u).sum()))
+    size = size_of(u)
     found = evaluate(problem, terms, *penalty, size, sizes.rows, errors, b)
     if found.gap > FAR * found.primal:
         found = _with_dual(problem, found, terms, conjugates(), size, sizes.rows, errors, b)
@@ -265,6 +272,8 @@ def _with_dual(
 
 def displaced(problem: Any, proof: Any, t: float) -> Any:
     """Return what a proof says of a model whose scores are all off by t at most."""
+    if not t:
+        return proof
     loss = problem.loss
     more = _rise(2.0 * _slope(loss), loss.smoothness, proof.gap, t)
     blur = _rise(_slope(loss), loss.smoothness, proof.primal, t)

@@ -421,7 +421,7 @@ class Problem(Proving, OnProcessor, Struct):
         b, terms, none = self.constant(), None, np.zeros(2)
         if self.loss.task == "classification" and not self.on_device:
             terms = Terms(*sum_terms(self.loss, _SIGNS, self._class_shares, none, none, b, 0, 2))
-        return self.prove(w, b, zeros, zeros, terms=terms)
+        return self.prove(w, b, zeros, zeros, terms=terms, u=w)
 
     def constant(self) -> Any:
         """Return the intercept of the best constant model: zero if there is none."""
@@ -429,8 +429,10 @@ class Problem(Proving, OnProcessor, Struct):
 
     def best_intercept(self, z: np.ndarray, near: float = 0.0, accuracy: float = 0.0) -> float:
         """Return a minimiser of P(w, .) for the scores z, to within `accuracy` in P."""
-        data = (sum_slopes, self.loss, self.y, self.share, z)
-        return minimiser(functools.partial(self.over_rows, *data), near, accuracy)
+        slope = functools.partial(self.over_rows, sum_slopes, self.loss, self.y, self.share, z)
+        if self.loss.is_parabola:
+            return near - slope(near) / self.loss.smoothness
+        return minimiser(slope, near, accuracy)
 
     def examine(
         self,
@@ -573,12 +575,14 @@ class Problem(Proving, OnProcessor, Struct):
 
     def over_rows(self, loop: Any, *args: Any) -> Any:
         """Run a row-wise kernel over all rows; return its sums, as one number if it has one."""
-        blocks = [loop(*args, *block) for block in self.rows.blocks()]
-        if len(blocks) == 1:
-            return blocks[0]
+        first, *others = self.rows.blocks()
+        found = loop(*args, *first)
+        if not others:
+            return found
+        parts = [found, *(loop(*args, *block) for block in others)]
         if loop.sums < 2:
-            return math.fsum(blocks) if loop.sums else None
-        return tuple(math.fsum(block[k] for block in blocks) for k in range(loop.sums))
+            return math.fsum(parts) if loop.sums else None
+        return tuple(math.fsum(part[k] for part in parts) for k in range(loop.sums))
 
     def over_features(self, loop: Any, *args: Any) -> Any:
         """Run such a kernel over the entries of its last argument."""

@@ -48,9 +48,10 @@ class Proof(NamedTuple):
     rest: Any = None  # what is to be added to alpha, in twice the precision; None if nothing
 
     @classmethod
-    def of(cls, found: Evaluation, b: Any, alpha: Any, z: Any = None) -> Proof:
+    def of(cls, found: Evaluation, b: Any, alpha: Any, z: Any = None, rest: Any = None) -> Proof:
         """Return the proof that an evaluation is."""
-        return cls(b, alpha, found.primal, found.gap, found.slack, z, found.rounding, found.blur)
+        primal, gap, slack, rounding, blur, _ = found
+        return cls(b, alpha, primal, gap, slack, z, rounding, blur, rest)
 
     @property
     def dual(self) -> float:
@@ -60,7 +61,11 @@ class Proof(NamedTuple):
     @property
     def certificate(self) -> Certificate:
         """The proof's numbers."""
-        return Certificate(self.primal, self.dual, self.gap, rounding=self.rounding)
+        return self.certified()
+
+    def certified(self, **more: Any) -> Certificate:
+        """Return the proof's numbers as a certificate that says more of a run."""
+        return Certificate(self.primal, self.dual, self.gap, rounding=self.rounding, **more)
 
 
 Row = tuple[float, float, float]  # |x|^2, alpha and loss
@@ -121,10 +126,11 @@ class Proving:
         rest: np.ndarray | None = None,
         doubt: float = 0.0,
         terms: Terms | None = None,
+        u: np.ndarray | None = None,
     ) -> Proof:
         """Return what (w, b), with the scores z of w, and a feasible alpha prove."""
-        found, _, added = self.evaluated(w, b, z, alpha, tolerated, rest, doubt, terms)
-        return Proof.of(found, b, alpha, z)._replace(rest=added)
+        found, _, added = self.evaluated(w, b, z, alpha, tolerated, rest, doubt, terms, u)
+        return Proof.of(found, b, alpha, z, added)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def evaluated(
@@ -137,17 +143,19 @@ class Proving:
         rest: np.ndarray | None = None,
         doubt: float = 0.0,
         terms: Terms | None = None,
+        u: np.ndarray | None = None,
     ) -> tuple[Evaluation, np.ndarray, np.ndarray | None]:
         """Return the numbers of a proof, the dual sum that they are about, and what alpha lacks.
 
-        The rows' `terms` need not be given.
+        The rows' `terms` and the dual sum u need not be given.
 
         Where rounding might be more than the tolerated share of P, and more than some of the gap,
         better bounds of it are tried, and then more precise arithmetic.  A `rest` that is to be
         added to alpha, see `zerogap.problem.refining`, is tried too.  `doubt` is how far b may be
         from the one that is meant.
         """
-        u, terms = self.dual_sum(alpha), self.row_terms(z, b, alpha) if terms is None else terms
+        u = self.dual_sum(alpha) if u is None else u
+        terms = self.row_terms(z, b, alpha) if terms is None else terms
         sizes = Sizes(self.shape[0], self.rows.width, self._length)
         penalty = self.over_features(sum_penalty_terms, self.penalty, w.ravel(), u.ravel())
 
@@ -155,12 +163,15 @@ class Proving:
             return self._mean_conjugate(alpha), self._penalty_conjugate(u)
 
         found, errors = conclude(self, sizes, terms, w, b, penalty, u, conjugates)
-        if found.is_coarse(tolerated):
+        coarse = found.is_coarse(tolerated)
+        if coarse:
             sizes = sizes._replace(columns=self.column_sizes)
             found, errors = conclude(self, sizes, terms, w, b, penalty, u, conjugates)
-        found = displaced(self, found, doubt)
+        if coarse or doubt:
+            found = displaced(self, found, doubt)
+            coarse = found.is_coarse(tolerated)
         given = (w, b, alpha, terms, sizes, errors, doubt)
-        if found.is_coarse(tolerated) and not self.on_device:
+        if coarse and not self.on_device:
             precise = self._precisely(*given)
             found, u = min((found, u), precise, key=lambda pair: pair[0].gap)
         if rest is not None:
@@ -244,9 +255,11 @@ class Proving:
         excess = math.fsum(numbers) * self.lam / self._exact_weights[1]
         return excess, 2.0 * UNIT * abs(excess) + gamma(rows + 8) ** 2 * mass
 
-    def excess_of_balance(self, alpha: np.ndarray) -> float:
-        """Return |1/S sum_i s_i alpha_i|, or a little more if alpha is rounded once."""
-        mass = float(self.share @ np.abs(alpha))
+    def excess_of_balance(self, alpha: np.ndarray, mass: float) -> float:
+        """Return |1/S sum_i s_i alpha_i|, or a little more if alpha is rounded once.
+
+        `mass` is the sum of their sizes.
+        """
         excess, doubt = self.missing_balance(self.precise_balance(alpha), self.shape[0], mass)
         return abs(excess) + doubt + 4.0 * UNIT * mass
 

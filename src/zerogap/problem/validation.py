@@ -88,7 +88,8 @@ def _weighted_sum(words, first):
 
 def check_number(name: str, value: Any, kind: Any, least: float) -> None:
     """Refuse a parameter that is not a number of that kind, or too small."""
-    valid = isinstance(value, kind) and not isinstance(value, bool) and value >= least
+    number = type(value) is int or isinstance(value, kind)  # the former is quick
+    valid = number and not isinstance(value, bool) and value >= least
     if not valid:
         what = "an integer" if kind is Integral else "a number"
         raise ValueError(f"{name} must be {what} >= {least}, got {value!r}")

@@ -44,7 +44,7 @@ class Slip(NamedTuple):
         else:
             balance, mass = float(share @ alpha), float(share @ sizes)
             if problem.fit_intercept and not problem.on_device:
-                moved = 2.0 * problem.excess_of_balance(alpha)
+                moved = 2.0 * problem.excess_of_balance(alpha, mass)
         terms = Terms(0.0, 0.0, balance, mass)
         scaled, _ = scaling(problem, terms, len(y), _NO_ERRORS, np.zeros(1))
         scaled = 2.0 * (scaled + to_domain(problem) + gamma(8))

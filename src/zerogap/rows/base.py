@@ -67,9 +67,8 @@ class Rows(Struct):
     def transposed_times(self, c: np.ndarray) -> np.ndarray:
         """Return X' c."""
         u = np.zeros(self.shape[1])
-        if c.any():
-            for block in self.blocks():
-                add_rows(self, c, u, *block)
+        for block in self.blocks():
+            add_rows(self, c, u, *block)
         return u
 
     def weighted_product(

@@ -14,7 +14,7 @@ from zerogap.kernels.jit import (
     prefetch,
     put_lanes,
 )
-from zerogap.rows.base import CLASSES, Rows, slices
+from zerogap.rows.base import CLASSES, SAMPLED_ROWS, Rows, slices
 from zerogap.rows.loops import add_few_moments, mirror
 from zerogap.rows.shifts import find_shift
 
@@ -41,7 +41,7 @@ class DenseRows(Rows):
         return self.X.size
 
     def _far_columns(self) -> np.ndarray:
-        return find_shift(self.X[self._some()])
+        return find_shift(self.X if len(self.X) <= SAMPLED_ROWS else self.X[self._some()])
 
     def minus(self, origin: np.ndarray) -> Self:
         out = np.empty(self.shape)

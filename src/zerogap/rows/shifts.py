@@ -24,14 +24,20 @@ def find_shift(some: np.ndarray) -> np.ndarray:
 
 def shift_from(mean: np.ndarray, spread: np.ndarray, one: np.ndarray) -> np.ndarray:
     """Return what `find_shift` does for columns with this mean, standard deviation and one row."""
-    far = np.abs(mean) > FAR * spread
-    if not far.any():
-        return np.zeros(len(mean))
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        step = np.exp2(np.floor(np.log2(spread)) - 1.0)
-        rounded = np.round(mean / step) * step
-    rounded = np.where(np.isfinite(rounded), rounded, one)  # a constant, or nearly one
-    return np.where(far, rounded, 0.0)
+    shift = np.zeros(len(mean))
+    _set_shifts(mean, spread, one, shift)
+    return shift
+
+
+@kernel
+def _set_shifts(mean, spread, one, shift):
+    """Round the means of columns that are far from zero to half a power of two of their spreads"""
+    for j in range(len(mean)):
+        if abs(mean[j]) > FAR * spread[j]:
+            step = np.exp2(np.floor(np.log2(spread[j])) - 1.0)
+            shift[j] = np.rint(mean[j] / step) * step
+            if not np.isfinite(shift[j]):  # a constant, or nearly one
+                shift[j] = one[j]
 
 
 @kernel

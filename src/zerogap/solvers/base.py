@@ -230,6 +230,9 @@ class _Run:
         self.problem, self.solver = self.centred.problem, solver
         self.tol, self.seed, self.metrics = tol, seed, metrics
         self.length = solver.epoch_length(problem)
+        n, _ = problem.shape
+        per_update = (self.problem.rows.stored / n + 20.0) * n / self.length
+        self.chunk = max(1, int(_CHUNK * problem.pace / per_update))  # updates at a time
         self.history = History()
         self.best_so_far = _Best()
         self.scale = 0.0  # objective of the best constant model
@@ -326,28 +329,25 @@ class _Run:
         self._advance_to_record(record, limits)
         self.cpu_seconds += time.process_time() - cpu
 
+    @_without_warnings
     def _advance_to_record(self, record: str | int | float, limits: _Limits) -> None:
-        target = self.next_record(record)
+        target, last = self.next_record(record), limits.last_update(self)
         known = record == "auto" and self.solver.relative_gap(self.problem, self.state) is not None
         latest = max(_PATIENCE * self.length, 2 * self.state.updates)
         while True:
             step = self.state.updates + self.length if known else target
-            self.advance(min(step, limits.last_update(self)), limits)
-            if not known or limits.reached(self) or self.state.updates >= latest:
+            self._advance(min(step, last), limits)
+            if not known or self.state.updates >= min(latest, last) or limits.reached(self):
                 return
             gap = self.solver.relative_gap(self.problem, self.state)
             if gap is None or gap <= self.tol:
                 return
 
-    @_without_warnings
-    def advance(self, target: int, limits: _Limits) -> None:
+    def _advance(self, target: int, limits: _Limits) -> None:
         """Update until `target`, timing nothing else, with a look at the limits now and then."""
         self.whole = False
-        n, _ = self.problem.shape
-        per_update = (self.problem.rows.stored / n + 20.0) * n / self.length
-        chunk = max(1, int(_CHUNK * self.problem.pace / per_update))
         while self.state.updates < target and not limits.interrupt.is_set():
-            count = min(chunk, target - self.state.updates)
+            count = min(self.chunk, target - self.state.updates)
             began = time.perf_counter()
             self.solver.advance(self.problem, self.state, count)
             self.problem.finish()
@@ -403,8 +403,7 @@ class _Run:
     def _append(self, w: np.ndarray, b: Any, proof: Proof, resumed: bool) -> None:
         """Make a record of a model and what is proved of it."""
         alpha, primal, gap = proof.alpha, proof.primal, proof.gap
-        certificate = dataclasses.replace(
-            proof.certificate,
+        certificate = proof.certified(
             epochs=self.state.updates / self.length,
             seconds=self.seconds,
             solver=self.solver.story(self.problem, self.state),

@@ -21,6 +21,7 @@ from zerogap.solvers.line_search import search
 MOST_FEATURES = 32  # beyond, Hessians of a sample of the rows are cheaper
 LEAST_FILLED = 0.3  # share of non-zeros below which sparse loops are faster
 _BLOCK_ROWS = 128  # whose few columns stay in the first cache
+_FEW_LEFT = 0.7  # of a block's rows: fewer are worth moving together
 LEAST_GAIN = 1e-9  # of the objective: a smaller one is the business of more careful steps
 
 
@@ -88,8 +89,8 @@ def _direction(here: Look) -> np.ndarray | None:
 
 def _along_parabola(here: Look, direction: np.ndarray, slope: float) -> Look:
     """Return what a look at the end of the step would see: the Hessian is the same everywhere."""
-    lower = here.hessian
-    product = lower @ direction + np.tril(lower, -1).T @ direction
+    lower, product = here.hessian, np.zeros_like(direction)
+    _add_product(lower, direction, product)
     value = here.value + slope + 0.5 * float(direction @ product)
     return Look(value, here.gradient + product, lower)
 
@@ -110,6 +111,26 @@ def _search(
 
 
 @kernel
+def _drop_flat_rows(columns, a, h, places, count):
+    """Move the rows of a block that have slope or curvature to its front, if they are few
+
+    Returns how many there are: the others add nothing to gradient and Hessian.
+    """
+    kept = 0
+    for i in range(count):
+        places[kept] = i
+        kept += a[i] != 0.0 or h[i] != 0.0
+    if kept > _FEW_LEFT * count:
+        return count
+    for j in range(len(columns)):
+        for i in range(kept):
+            columns[j, i] = columns[j, places[i]]
+    for i in range(kept):
+        a[i], h[i] = a[places[i]], h[places[i]]
+    return kept
+
+
+@kernel
 def _add_look(rows, loss, y, share, lam, at, d, gradient, hessian, start, stop):
     """Add the part of some rows to gradient and Hessian, return that of the value
 
@@ -118,6 +139,7 @@ def _add_look(rows, loss, y, share, lam, at, d, gradient, hessian, start, stop):
     value, length = 0.0, _BLOCK_ROWS
     columns = np.ones((len(at), length))  # that of the intercept has ones
     z, a, h, scaled = np.empty(length), np.empty(length), np.empty(length), np.empty(length)
+    places = np.empty(length, np.intp)
     if start == 0:
         for j in range(d):
             value += 0.5 * lam * at[j] * at[j]
@@ -139,6 +161,7 @@ def _add_look(rows, loss, y, share, lam, at, d, gradient, hessian, start, stop):
             value += s * loss.value(z[i], target)
             h[i] = s / loss.stiffness(dual, target)
             a[i] = s * dual
+        count = _drop_flat_rows(columns, a, h, places, count)
         for j in range(len(at)):
             total = 0.0
             for i in range(count):
@@ -151,6 +174,16 @@ def _add_look(rows, loss, y, share, lam, at, d, gradient, hessian, start, stop):
                     total += scaled[i] * columns[k, i]
                 hessian[j, k] += total
     return value
+
+
+@kernel
+def _add_product(lower, v, out):
+    """Add the product of a symmetric matrix, of which the lower triangle is known, and v"""
+    for j in range(len(v)):
+        out[j] += lower[j, j] * v[j]
+        for k in range(j):
+            out[j] += lower[j, k] * v[k]
+            out[k] += lower[j, k] * v[j]
 
 
 @kernel

@@ -64,7 +64,7 @@ def worth_sampling(rows: DenseRows | CSRRows) -> int:
 
 def is_parabola(loss: Loss) -> bool:
     """Tell whether the Hessian is the same everywhere."""
-    return loss.quadratic and not loss.has_ends
+    return loss.is_parabola
 
 
 def needed_memory(problem: Problem) -> float:
@@ -277,9 +277,13 @@ def _factorised(matrix: Any) -> tuple[Callable[[np.ndarray], np.ndarray], float]
     Raises LinAlgError if it is not positive definite.
     """
     if isinstance(matrix, np.ndarray):
-        factor = linalg.cho_factor(matrix, lower=True, check_finite=False)
-        smallest = float(np.diagonal(factor[0]).min()) ** 2
-        return (lambda v: linalg.cho_solve(factor, v, check_finite=False)), smallest
+        # LAPACK itself: scipy's checks take longer than small matrices.  The transpose is in its
+        # order, and has the same entries.
+        factor, failed = linalg.lapack.dpotrf(matrix.T, lower=0, clean=0)
+        if failed:
+            raise linalg.LinAlgError("the matrix is not positive definite")
+        smallest = float(np.diagonal(factor).min()) ** 2
+        return (lambda v: linalg.lapack.dpotrs(factor, v, lower=0)[0]), smallest
     from zerogap.cuda.algebra import factorised
 
     return factorised(matrix)

@@ -285,6 +285,11 @@ class Shape(NamedTuple):
     segments: int  # 0 if it is made of something else
     bend: float = 0.0
 
+    @property
+    def is_straight(self) -> bool:
+        """Whether the loss is made of straight lines."""
+        return self.segments > 0 and not self.bend
+
 
 def shape_of(loss: Loss) -> Shape:
     """Return the shape of a loss' conjugate: one or two lines that meet at zero, or a parabola.
@@ -316,5 +321,4 @@ def shape_of(loss: Loss) -> Shape:
 
 def is_straight(loss: Loss) -> bool:
     """Tell whether a loss is made of straight lines."""
-    shape = shape_of(loss)
-    return shape.segments > 0 and not shape.bend
+    return shape_of(loss).is_straight

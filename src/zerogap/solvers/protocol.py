@@ -79,9 +79,10 @@ class Solver(Parameters):
         goal = state.updates + updates
         while state.updates < goal:
             draw = max(state.next_draw, state.t0 + 1)
-            pauses = [goal, state.updates + length - state.position]
-            pauses += [p for p in (state.t0, draw) if p > state.updates]
-            count = min(pauses) - state.updates
+            until = min(goal, state.updates + length - state.position)
+            for pause in (state.t0, draw):
+                until = pause if state.updates < pause < until else until
+            count = until - state.updates
             state.examples += self._steps(problem, state, count)
             state.updates += count
             state.position = (state.position + count) % length

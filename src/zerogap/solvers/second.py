@@ -9,7 +9,7 @@ from zerogap.losses import Loss, MulticlassHinge, Softmax
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.hessian import DIRECT, needed_memory
-from zerogap.solvers.interior_parts import is_straight, shape_of
+from zerogap.solvers.interior_parts import shape_of
 from zerogap.solvers.interior_point import InteriorPoint
 from zerogap.solvers.multiclass_newton import MOST_DIRECT, MulticlassNewton
 from zerogap.solvers.newton import Newton
@@ -34,8 +34,9 @@ def second_methods(problem: Problem) -> list[Solver]:
         return [InteriorPoint(), *newton] if straight else newton
     if type(problem.loss).stiffness is Loss.stiffness:
         return []
-    straight = is_straight(problem.loss) and d <= DIRECT
-    bent = shape_of(problem.loss).bend > 0.0 and d <= DIRECT
+    shape = shape_of(problem.loss)
+    straight = shape.is_straight and d <= DIRECT
+    bent = shape.bend > 0.0 and d <= DIRECT
     if not straight and d > DIRECT and n < 4 * d and not math.isfinite(problem.loss.smoothness):
         return [] if l2 else [Newton()]  # measured: SDCA is faster on text, whatever lam
     if straight and (n * d * d <= SMALL_TABLE or not l2):
