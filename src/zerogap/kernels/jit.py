@@ -241,7 +241,7 @@ class Struct:
 
     @functools.cached_property
     def _numba_type_(self) -> StructType:
-        names = _field_names(type(self))
+        names = _field_names(type(self))  # type: ignore[arg-type]
         values = [getattr(self, name) for name in names]
         kind = (type(self), *map(_kind, values))
         with _lock:  # threads may meet a class for the first time together
@@ -251,7 +251,7 @@ class Struct:
             return _kinds[kind]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _field_names(type(self))}
+        return {name: getattr(self, name) for name in _field_names(type(self))}  # type: ignore[arg-type]
 
 
 class StructType(types.Type):
