@@ -433,12 +433,19 @@ class Newton(Solver):
         if len(state.mu):
             r = problem.l1_ratio
             wanted = (1.0 - r) * state.w + r * soft_l1.slope(state.w, state.mu)
-        alpha, residual = polished(
-            problem, state.w, state.near_alpha, solve, lambda dz: state.near_h * dz / share, wanted
-        )
-        data = (problem.loss, problem.y, problem.share, alpha, state.near_z)
-        excess = problem.over_rows(sum_excess, *data)
-        if excess + residual < state.excess + state.residual:  # not outside of the domain
+
+        def respond(dz: np.ndarray) -> np.ndarray:
+            return state.near_h * dz / share
+
+        def excess_of(alpha: np.ndarray) -> float:
+            data = (problem.loss, problem.y, problem.share, alpha, state.near_z)
+            return problem.over_rows(sum_excess, *data)
+
+        given = (problem, state.w, state.near_alpha, solve, respond, wanted, excess_of)
+        alpha, residual = polished(*given)
+        excess = excess_of(alpha)
+        better = excess + residual < state.excess + state.residual
+        if better and alpha is not state.near_alpha:
             state.polished, state.residual, state.excess = alpha, residual, excess
         else:
             state.unpolishable, state.patience = state.patience, 2 * state.patience

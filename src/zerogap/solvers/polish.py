@@ -21,6 +21,7 @@ _ROUNDS = 6  # each gains some digits, until rounding is left
 
 
 _WORTH = 1e-10  # relative gap that needs no polish
+_LITTLE = 1e-2  # of the rows' part of the gap: a penalty's part that is not worth less
 _FALLING = 0.1  # of the residual before, by a step that converges
 _CLOSE = 1e-2  # part of the objective that a step may still gain: else steps come first
 
@@ -47,6 +48,7 @@ def polished(
     solve: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
     respond: Callable[[np.ndarray], np.ndarray],
     wanted: np.ndarray,
+    excess: Callable[[np.ndarray], float] | None = None,
 ) -> tuple[np.ndarray, float]:
     """Return dual variables near alpha whose sum belongs to w, and the penalty's part of the gap.
 
@@ -60,15 +62,20 @@ def polished(
         How far dual variables fall if scores rise by so much.
     wanted : ndarray
         The dual sum that belongs to w: a sub-gradient of the penalty, over lam.
+    excess : callable, optional
+        The rows' part of the gap for some dual variables, infinite outside of their domain: there,
+        and where the penalty's part is far less, it ends the rounds.
     """
     best, least, slack = alpha, math.inf, math.inf
-    for _ in range(_ROUNDS + 1):
-        u = problem.dual_sum(alpha) if problem.on_device else problem.precise_dual_sum_of(alpha)
+    for k in range(_ROUNDS + 1):
+        rough = problem.on_device or not k  # what the first sum has lost, the next round mends
+        u = problem.dual_sum(alpha) if rough else problem.precise_dual_sum_of(alpha)
         now = problem.penalty_terms(w, u)[1]
         cost = now + problem.lam * _imbalance(problem, alpha)
-        if cost < least:
+        rows = excess(alpha) if excess is not None and k else 0.0
+        if cost < least and rows < math.inf:
             best, slack = alpha, now
-        if not cost < 0.5 * least:
+        if not cost < 0.5 * least or rows == math.inf or cost < _LITTLE * rows:
             break
         least = cost
         lack = problem.lam * (u - wanted)
