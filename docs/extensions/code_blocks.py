@@ -1,0 +1,126 @@
+"""Run what the pages show: Python blocks, command lines, and the output that stands below them.
+
+A page's ```python blocks run one after the other in one namespace; a ```text block right below is
+what they print, where `...` stands for anything.  Lines of ```console blocks that begin with `$ `
+run in a shell, and the lines below them are their output.  All blocks of a page share an empty
+directory.  A block that is meant to be read only is marked ```python no-run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LENIENT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+LONGEST_COMMAND = 300  # seconds
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, the line it begins on, and its text."""
+
+    language: str
+    line: int
+    text: str
+
+
+class BlockError(AssertionError):
+    """A block that fails, or prints something else than the page says."""
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """Return the blocks of a page that run, and the outputs that follow them."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in FENCE.finditer(text):
+        if "no-run" not in match[2] and match[1] in ("python", "text", "console"):
+            found.append(Block(match[1], text.count("\n", 0, match.start()) + 1, match[3]))
+    return found
+
+
+def run_page(page: Path) -> int:
+    """Run all blocks of a page; return how many there were."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    printed, count = "", 0
+    here = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            for block in blocks_of(page):
+                where = f"{page.name}, line {block.line}"
+                if block.language == "text":
+                    compare(block.text, printed, where)
+                    continue
+                count += 1
+                if block.language == "python":
+                    printed = run_python(block, names, where)
+                else:
+                    run_console(block, where)
+        finally:
+            os.chdir(here)
+    return count
+
+
+def run_python(block: Block, names: dict[str, Any], where: str) -> str:
+    """Run a block in the namespace of its page; return what it printed."""
+    out = io.StringIO()
+    code = compile("\n" * block.line + block.text, where, "exec")
+    with contextlib.redirect_stdout(out), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(code, names)
+    return out.getvalue()
+
+
+def run_console(block: Block, where: str) -> None:
+    """Run the lines of a block that begin with `$ `, and compare the others with their output."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        command, _, expected = part.partition("\n")
+        while command.endswith("\\"):
+            more, _, expected = expected.partition("\n")
+            command = command[:-1] + more
+        done = subprocess.run(
+            command,
+            shell=True,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=LONGEST_COMMAND,
+            env={**os.environ, "PATH": path, "COLUMNS": "100"},
+        )
+        if expected.strip():
+            compare(expected, done.stdout, f"{where}: {command}")
+        elif done.returncode not in (0, 3):  # 3: stopped before the gap that was asked for
+            raise BlockError(f"{where}: {command} failed:\n{done.stdout}")
+
+
+def compare(expected: str, printed: str, where: str) -> None:
+    """Refuse a page whose output differs from what its code prints."""
+    if not doctest.OutputChecker().check_output(expected, printed, LENIENT):
+        raise BlockError(f"{where}: the page says\n{expected}\nand the code prints\n{printed}")
+
+
+def run_all(app: Any) -> None:
+    """Run every page before the site is built."""
+    if not app.config.run_code_blocks:
+        return
+    root = Path(app.srcdir)
+    for page in sorted(root.rglob("*.md")):
+        if "build" not in page.parts and blocks_of(page):
+            run_page(page)
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register the run with Sphinx."""
+    app.add_config_value("run_code_blocks", True, "env")
+    app.connect("builder-inited", run_all)
+    return {"parallel_read_safe": True}
