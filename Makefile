@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-quick test-gpu lint types bench bench-quick bench-parts bench-gpu results fuzz chaos prove tamper tables clean
+.PHONY: demo test test-quick test-gpu lint types docs docs-quick bench bench-quick bench-parts bench-gpu results fuzz chaos prove tamper tables clean
 
 demo: $(VENV)/.demo
 	$(BIN)/zerogap compare --out demo
@@ -83,6 +83,13 @@ tables: $(VENV)/.dev
 chaos: $(VENV)/.dev
 	$(BIN)/python benchmarks/chaos.py
 
+# The documentation as plain files, docs/build/html/index.html; docs-quick leaves out the gallery's pictures.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/build/html
+
+docs-quick: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -D sphinx_gallery_conf.plot_gallery=False docs docs/build/quick
+
 clean:
 	rm -rf $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache
 
@@ -100,6 +107,10 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 $(VENV)/.gpu: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .[gpu] --group test
+	touch $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable . --group docs
 	touch $@
 
 $(VENV)/.bench: pyproject.toml | $(BIN)/python

@@ -15,15 +15,15 @@ extensions = [
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "code_blocks",
     "reference_pages",
+    "repository_links",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["build", "reference/api/*.txt"]
+exclude_patterns = ["build"]
 suppress_warnings = ["config.cache"]  # the order of the gallery is a class, which is no data
 nitpicky = False
 show_warning_types = True
@@ -31,7 +31,6 @@ show_warning_types = True
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
-autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say types in words
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False

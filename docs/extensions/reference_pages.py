@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import shutil
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -74,6 +76,7 @@ def write_names(app: Any) -> None:
     """Write the list of public names, each with a page of its own."""
     import zerogap
 
+    shutil.rmtree(Path(app.srcdir) / "reference" / "api", ignore_errors=True)  # of older names
     sections: dict[str, list[str]] = {title: [] for title in (*KINDS.values(), *MODULES.values())}
     for name in sorted(zerogap.__all__):
         thing = getattr(zerogap, name)
@@ -82,13 +85,56 @@ def write_names(app: Any) -> None:
     for module, title in MODULES.items():
         for name in sorted(import_module(f"zerogap.{module}").__all__):
             thing = getattr(import_module(f"zerogap.{module}"), name)
-            if isinstance(thing, type) or callable(thing):
+            known = any(thing is getattr(zerogap, top) for top in zerogap.__all__)
+            if callable(thing) and not known:
                 sections[title].append(f"zerogap.{module}.{name}")
     lines = ["# Public names", "", "Every name, with its parameters and an example.", ""]
     for title, names in sections.items():
-        lines += [f"## {title}", "", "```{eval-rst}", ".. autosummary::", "   :toctree: api"]
-        lines += ["", *(f"   {name}" for name in names), "```", ""]
+        lines += [f"## {title}", "", "| name | what it is |", "| --- | --- |"]
+        for name in names:
+            lines.append(f"| [`{name}`](api/{name}.rst) | {_cell(_summary(name))} |")
+            write(Path(app.srcdir) / "reference" / "api" / f"{name}.rst", _page(name))
+        lines += ["", "```{toctree}", ":hidden:", "", *(f"api/{name}" for name in names), "```", ""]
     write(Path(app.srcdir) / NAMES, "\n".join(lines))
+
+
+ROUTING = "get_metadata_routing, set_fit_request, set_score_request"  # scikit-learn's own
+
+
+def keep_bars(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Let |x| be a norm: reStructuredText would look for a substitution."""
+    literal = None  # indentation of the text above a literal block
+    for k, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if literal is not None and line.strip() and indent <= literal:
+            literal = None
+        if literal is None and ">>>" not in line:
+            lines[k] = line.replace("|", "\\|")
+        if line.rstrip().endswith("::"):
+            literal = indent
+
+
+def _thing(name: str) -> Any:
+    module, _, last = name.rpartition(".")
+    return getattr(import_module(module), last)
+
+
+def _summary(name: str) -> str:
+    """Return the first sentence of a docstring."""
+    text = inspect.getdoc(_thing(name)) or ""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+def _page(name: str) -> str:
+    """Return the page of one name, which Sphinx fills from the docstring."""
+    thing = _thing(name)
+    head = f"{name}\n{'=' * len(name)}\n\n"
+    if not isinstance(thing, type):
+        return f"{head}.. autofunction:: {name}\n"
+    options = "   :members:\n"
+    if _kind(thing) == "estimator":
+        options += f"   :inherited-members: BaseEstimator\n   :exclude-members: {ROUTING}\n"
+    return f"{head}.. autoclass:: {name}\n{options}"
 
 
 KINDS = {
@@ -132,4 +178,5 @@ def setup(app: Any) -> dict[str, Any]:
     """Register both with Sphinx; autosummary comes after them."""
     app.connect("builder-inited", write_commands, priority=100)
     app.connect("builder-inited", write_names, priority=100)
+    app.connect("autodoc-process-docstring", keep_bars, priority=100)
     return {"parallel_read_safe": True}

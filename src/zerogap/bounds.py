@@ -28,6 +28,8 @@ _PEGASOS = (
     "average of, or random choice from, w_1..w_T; mini-batches drawn uniformly from all rows"
 )
 
+__all__ = ["Bound", "pegasos", "sdca"]
+
 
 @dataclass(frozen=True)
 class Bound:

@@ -116,9 +116,11 @@ class EpsilonInsensitive(ResidualLoss):
 class Huber(ResidualLoss):
     """Squared residual near zero, absolute beyond ``delta``: regression that resists outliers.
 
-    phi(z; y) = r^2 / 2                     if |r| <= delta,     r = z - y
-              = delta (|r| - delta / 2)     if |r| > delta
-    phi*(-a; y) = -a y + a^2 / 2  for |a| <= delta, else +inf.
+    ::
+
+        phi(z; y) = r^2 / 2                     if |r| <= delta,     r = z - y
+                  = delta (|r| - delta / 2)     if |r| > delta
+        phi*(-a; y) = -a y + a^2 / 2  for |a| <= delta, else +inf.
 
     delta-Lipschitz and 1-smooth.
     """
@@ -158,9 +160,11 @@ class Huber(ResidualLoss):
 class Quantile(ResidualLoss):
     """Pinball loss: its minimiser predicts the quantile ``q`` of the target.
 
-    phi(z; y) = q (y - z)          if z <= y
-              = (1 - q) (z - y)    if z > y
-    phi*(-a; y) = -a y  for q - 1 <= a <= q, else +inf.
+    ::
+
+        phi(z; y) = q (y - z)          if z <= y
+                  = (1 - q) (z - y)    if z > y
+        phi*(-a; y) = -a y  for q - 1 <= a <= q, else +inf.
 
     max(q, 1 - q)-Lipschitz, not smooth.
     """

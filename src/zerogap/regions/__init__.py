@@ -50,6 +50,8 @@ from zerogap.regions.enclosures import (
     times_length,
 )
 
+__all__ = ["Region", "find_region"]
+
 _LOOKS = 30  # at the function of the intercept, to either side: the result is true for any number
 
 
