@@ -1,11 +1,12 @@
 """Linear algebra in twice the precision, held against rational numbers."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from zerogap import twofold
+from zerogap.kernels import twofold
 
 TWICE = Fraction(1, 2**100)  # 2^-106 is the unit; sums of some ten terms lose a few bits
 
@@ -89,3 +90,27 @@ def test_matrix_products():
             sum(Fraction(x) * Fraction(y) for x, y in zip(a, B[:, j], strict=True)) for a in A
         ]
         assert near(exact(found[:, :, j]), wanted, 40)
+
+
+def test_orthogonalised_columns_have_twice_the_digits_of_a_factor():
+    X = np.random.default_rng(3).standard_normal((12, 3))
+    X = np.column_stack([X, X[:, 1]])
+    ridge = np.full(4, 1e-30)  # all that tells the last column from the second one
+    assert not twofold.Factor(twofold.moments(X, np.ones(12))).complete
+    factor = twofold.factorised(X, np.ones(12), ridge)
+    assert factor.complete
+    own = abs(factor.triangle[0, 3, 3]) / factor.scale[3]
+    assert own == pytest.approx(math.sqrt(2e-30), rel=1e-10)
+
+
+def test_rounding_along_a_factor_costs_less_than_one_by_one():
+    """A column of years beside one of months makes up for what rounding the other one costs."""
+    rng = np.random.default_rng(4)
+    X = np.column_stack([np.ones(30), 1e9 + rng.standard_normal(30), 1e9 * np.ones(30)])
+    w = twofold.exact_sum(np.array([1.0, 1.0 / 3.0, -1.0 / 3.0]), 1e-17)
+    factor = twofold.factorised(X, np.ones(30), np.full(3, 1e-20))
+
+    def off(v):
+        return np.abs(twofold.products(X, twofold.add(twofold.twofold(v), -w))[0]).max()
+
+    assert off(twofold.rounded_along(w, factor, 0)) < 1e-3 * off(twofold.rounded(w))

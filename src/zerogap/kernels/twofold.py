@@ -12,6 +12,7 @@ precision floating point arithmetic", IEEE Symposium on Computer Arithmetic, 200
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ import numpy as np
 from zerogap.kernels.jit import exact_kernel, fused
 
 SMALLEST_PIVOT = 1e-28  # of a matrix with a unit diagonal: what is less is rounding
+FEW_DIGITS = 1e-24  # a pivot with eight digits left: then columns are orthogonalised instead
+SMALLEST_LENGTH = 1e-29  # of a column of length one, without what it has of others
 ORTHONORMAL_TO = 1e-30  # a basis is then as orthogonal as pairs can tell
 MOST_CORRECTIONS = 4  # of a basis: each squares what it misses by, and doubles are right to 1e-15
 
@@ -46,10 +49,10 @@ def add(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def times(x: np.ndarray, c: Any) -> np.ndarray:
     """Return x times doubles c."""
-    high, low = np.empty_like(x[0]), np.empty_like(x[0])
-    factors = np.ascontiguousarray(np.broadcast_to(np.asarray(c, np.float64), high.shape))
-    _scale(x[0].ravel(), x[1].ravel(), factors.ravel(), high.ravel(), low.ravel())
-    return np.stack([high, low])
+    found = np.empty(x.shape)  # in the order of C, whatever that of x
+    factors = np.ascontiguousarray(np.broadcast_to(np.asarray(c, np.float64), x[0].shape))
+    _scale(x[0].ravel(), x[1].ravel(), factors.ravel(), found[0].ravel(), found[1].ravel())
+    return found
 
 
 def rounded(x: np.ndarray) -> np.ndarray:
@@ -121,19 +124,58 @@ class Factor:
     were none.
     """
 
-    def __init__(self, matrix: np.ndarray) -> None:
+    def __init__(self, matrix: np.ndarray, smallest: float = SMALLEST_PIVOT) -> None:
         diagonal = np.diagonal(matrix[0])
         with np.errstate(divide="ignore", invalid="ignore"):
             exponents = np.where(diagonal > 0.0, np.round(-0.5 * np.log2(diagonal)), 0.0)
         self.scale = np.exp2(exponents)  # powers of two round nothing
         self.triangle = matrix * self.scale * self.scale[:, None]
-        self.complete = not _factorise(*self.triangle, SMALLEST_PIVOT)
+        self.complete = not _factorise(*self.triangle, smallest)
+
+    def orthogonalise(self, columns: np.ndarray) -> None:
+        """Factorise the matrix of inner products of columns, given as rows, from these columns.
+
+        That takes four times as long as from the matrix, and leaves twice the digits.
+        """
+        columns = np.ascontiguousarray(columns * self.scale[:, None])
+        self.triangle = np.zeros_like(self.triangle)
+        self.complete = not _orthogonalise(*columns, *self.triangle, SMALLEST_LENGTH)
 
     def solve(self, target: np.ndarray) -> np.ndarray:
         """Return the solution for a right-hand side."""
         found = target * self.scale
         _substitute(*self.triangle, *found)
         return found * self.scale
+
+
+def factorised(X: np.ndarray, h: np.ndarray, ridge: np.ndarray) -> Factor:
+    """Return the factor of sum_i h_i x_i x_i' + diag(ridge), for rows of X and doubles h, ridge."""
+    matrix, places = moments(X, h), np.arange(len(ridge))
+    matrix[:, places, places] = add(matrix[:, places, places], twofold(ridge))
+    factor = Factor(matrix, FEW_DIGITS)
+    if not factor.complete:
+        of_rows = times(twofold(X.T), np.sqrt(h))
+        factor.orthogonalise(np.concatenate([of_rows, twofold(np.diag(np.sqrt(ridge)))], axis=2))
+    return factor
+
+
+def rounded_along(w: np.ndarray, factor: Factor, free: int) -> np.ndarray:
+    """Return doubles near w for which e'He is small, H = LL' the factorised matrix, e what is off.
+
+    One number after another is rounded, the last one first, and those before it make up for what
+    that costs (Babai's nearest plane).  The first `free` ones are not rounded before all others.
+
+    Reference: L. Babai, "On Lovasz' lattice reduction and the nearest lattice point problem",
+    Combinatorica 6, 1986.
+    """
+    triangle, found = factor.triangle[0], rounded(w)
+    off = np.zeros(len(found))  # in the units of the factor
+    for j in range(len(found) - 1, -1, -1):
+        pivot = triangle[j, j]
+        shift = -float(triangle[j + 1 :, j] @ off[j + 1 :]) / pivot * factor.scale[j]
+        found[j] = (w[0, j] + shift) + w[1, j] if math.isfinite(shift) else found[j]
+        off[j] = (shift if j < free else (found[j] - w[0, j]) - w[1, j]) / factor.scale[j]
+    return found
 
 
 def _renormalised(high: np.ndarray, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -319,3 +361,50 @@ def _substitute(high, low, x, x_low):
         x[j], x_low[j] = 0.0, 0.0
         if high[j, j] < np.inf:
             x[j], x_low[j] = _quotient(total, rest, high[j, j], low[j, j])
+
+
+@exact_kernel
+def _dot(x, x_low, y, y_low, start):
+    total, rest = 0.0, 0.0
+    for i in range(start, len(x)):
+        product = x[i] * y[i]
+        rounded_away = fused(x[i], y[i], -product) + (x[i] * y_low[i] + x_low[i] * y[i])
+        new = total + product
+        back = new - total
+        rest += (total - (new - back)) + (product - back) + rounded_away
+        total = new
+    high = total + rest
+    return high, rest - (high - total)
+
+
+@exact_kernel
+def _orthogonalise(columns, columns_low, high, low, smallest):
+    """Fill in the transposed triangle of a QR factorisation, by Householder's reflections.
+
+    Returns how many columns are left out; they take no row.
+    """
+    size, top = len(columns), 0
+    for j in range(size):
+        v, v_low = columns[j], columns_low[j]
+        square, square_low = _dot(v, v_low, v, v_low, top)
+        if not square > smallest * smallest:
+            high[j, j] = np.inf
+            continue
+        length, length_low = _root(square, square_low)
+        if v[top] > 0.0:
+            length, length_low = -length, -length_low
+        # |v|^2 / 2 of the vector v - length e_top that is reflected along
+        half, half_low = _product(length, length_low, v[top], v_low[top])
+        half, half_low = _plus(square, square_low, -half, -half_low)
+        v[top], v_low[top] = _plus(v[top], v_low[top], -length, -length_low)
+        high[j, j], low[j, j] = length, length_low
+        for k in range(j + 1, size):
+            x, x_low = columns[k], columns_low[k]
+            c, c_low = _dot(v, v_low, x, x_low, top)
+            c, c_low = _quotient(c, c_low, half, half_low)
+            for i in range(top, len(v)):
+                product, rest = _product(c, c_low, v[i], v_low[i])
+                x[i], x_low[i] = _plus(x[i], x_low[i], -product, -rest)
+            high[k, j], low[k, j] = x[top], x_low[top]
+        top += 1
+    return size - top

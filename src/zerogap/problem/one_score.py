@@ -460,21 +460,31 @@ class Problem(Proving, OnProcessor, Struct):
         return min(proofs, key=lambda proof: proof.gap)
 
     def refined(
-        self, w: np.ndarray, b: Any, alpha: np.ndarray, accuracy: float, tolerated: float
+        self,
+        w: np.ndarray,
+        b: Any,
+        alpha: np.ndarray,
+        accuracy: float,
+        tolerated: float,
+        rest: np.ndarray | None = None,
     ) -> Iterator[tuple[np.ndarray, Proof, np.ndarray | None]]:
         """Yield weights, what is proved of them, and what to add to alpha for it.
 
-        The dual point has twice the digits of alpha.  The weights are w, and those that belong to
-        the dual point, which differ where few dual variables are between their bounds.
+        The dual point has twice the digits of alpha: alpha + rest, if the rest is given and alpha
+        is feasible with it.  The weights are w, and those that belong to the dual point, which
+        differ where few dual variables are between their bounds.
         """
-        alpha = self.feasible(alpha)
-        rest = refinement(self, w, alpha)
+        intercepts = [b]
+        if rest is None:
+            alpha = self.feasible(alpha)
+            rest, intercepts = refinement(self, w, alpha), []
         u = self.precise_dual_sum_of(alpha)
         u = u if rest is None else u + self.precise_dual_sum_of(rest)
         for v in (w, self.to_weights(u)):
             z = self.scores(v)
-            c = self.best_intercept(z, b, accuracy) if self.fit_intercept else 0.0 * b
-            yield v, self.prove(v, c, z, alpha, tolerated, rest), rest
+            best = self.best_intercept(z, b, accuracy) if self.fit_intercept else 0.0 * b
+            for c in (*intercepts, best):
+                yield v, self.prove(v, c, z, alpha, tolerated, rest), rest
 
     def take(self, order: np.ndarray) -> Problem:
         """Return the same problem with its rows in another order, as a copy."""

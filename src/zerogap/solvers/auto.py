@@ -21,6 +21,7 @@ from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.rotation import can_rotate, rotated, simpler
 from zerogap.solvers.sdca import SDCA
 from zerogap.solvers.second import second_methods
+from zerogap.solvers.twofold_point import TwofoldPoint, can_be_twofold
 
 NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a few steps, or never
 MOST_PASSES_LEFT = 50  # over a store: Newton's method takes about as many with kinks, ten without
@@ -31,6 +32,7 @@ _RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on th
 # Steps of a second-order method before the next one is tried, if there is one: tens are usual
 MOST_STEPS = 120
 IDLE_STEPS = 40  # of a second-order method, without half the gap or 1 % of the objective gained
+SOON_TWOFOLD = 3e6  # n d^2 up to which twice the precision takes less time than other methods
 # Mean of |x|^2 / (lam n) from which coordinate ascent is hopeless: on raw tables it takes
 # thousands of epochs from 1e3 on, and the scaled data sets of the race are below 1e3 at C = 1.
 HOPELESS_CONDITION = 1e4
@@ -56,6 +58,8 @@ class AutoState(State):
     idle: int = 0  # its steps since either of these was much improved
     rotate: bool = False  # whether the change is one of coordinates
     turned: bool = False  # whether there was such a change
+    sharpen: bool = False  # whether the change is one to twice the precision
+    sharp: bool = False  # whether there was such a change
     tol: float = 0.0
     reason: str = ""
     problem: Problem | None = field(default=None, metadata={"saved": False})  # to be solved instead
@@ -118,6 +122,8 @@ class Auto(Solver):
             state.problem, state.outward, _ = rotated(problem)
         inner = self._inner(problem, state)
         state.methods = _methods(inner)
+        if saved["sharp"]:
+            state.methods = (*state.methods, TwofoldPoint())
         if state.stage >= len(state.methods):
             raise ValueError("there is not enough free memory for the method that it goes on with")
         state.part = self._method(state).begin(inner, np.random.default_rng(0))
@@ -191,6 +197,16 @@ class Auto(Solver):
             self._reconsider(problem, state, epoch, proof.gap, proof.primal)
         return math.inf if state.switch else proof.gap / max(proof.primal, 1e-300)
 
+    def rest(self, problem: Problem, state: AutoState) -> np.ndarray | None:
+        return self._method(state).rest(problem, state.part)
+
+    def sharpen(self, problem: Problem, state: AutoState) -> bool:
+        if state.sharp or not can_be_twofold(problem):
+            return False
+        state.switch = state.sharpen = state.final = True
+        state.reason = f"rounding stopped {self._name(state)}"
+        return True
+
     def prepare(self, problem: Problem, state: AutoState) -> None:
         inner = self._inner(problem, state)
         self._method(state).prepare(inner, state.part)
@@ -212,7 +228,7 @@ class Auto(Solver):
     def _steps(self, problem: Problem, state: AutoState, count: int) -> int:
         inner = self._inner(problem, state)
         if state.switch:
-            self._change(inner, state)
+            self._change(problem, state)
             inner = self._inner(problem, state)
         method = self._method(state)
         if not count:
@@ -224,10 +240,10 @@ class Auto(Solver):
         if state.position + count < self.epoch_length(problem) or state.stalled:
             return 0
         examples = method._steps(inner, state.part, 1)
-        self._watch(inner, state, method)
+        self._watch(problem, inner, state, method)
         return examples
 
-    def _watch(self, inner: Problem, state: AutoState, method: Solver) -> None:
+    def _watch(self, problem: Problem, inner: Problem, state: AutoState, method: Solver) -> None:
         """Ask for the next method if this one makes no progress."""
         estimate = method.relative_gap(inner, state.part)
         value = getattr(state.part, "value", math.inf)
@@ -243,12 +259,18 @@ class Auto(Solver):
         state.stuck = stuck
         if stuck and not state.final:
             last = state.stage == len(state.methods) - 1
-            state.rotate = last and state.problem is None and can_rotate(inner)
-            if last and not state.rotate and state.tol > 0.0:
+            quick = last or math.prod(inner.shape) * inner.shape[1] <= SOON_TWOFOLD
+            state.sharpen = quick and state.tol > 0.0 and can_be_twofold(problem)
+            state.rotate = (
+                last and not state.sharpen and state.problem is None and can_rotate(inner)
+            )
+            if last and not state.rotate and not state.sharpen and state.tol > 0.0:
                 state.stalled = True
             else:  # without a tolerance a budget ends the run, and SDCA never stops
-                state.switch, state.final = True, last and not state.rotate
+                state.switch, state.final = True, (last or state.sharpen) and not state.rotate
                 state.reason = f"{self._name(state)} stalled"
+        elif stuck and state.sharp:
+            state.stalled = True
 
     def _settles(self, problem: Problem, state: AutoState) -> bool:
         """Tell whether steps on the face may be cheaper than they look from the epochs so far."""
@@ -257,15 +279,21 @@ class Auto(Solver):
         ascent = cast("SDCA", self._method(state))
         return many and ascent.finishes(inner, state.part)
 
-    def _change(self, inner: Problem, state: AutoState) -> None:
+    def _change(self, problem: Problem, state: AutoState) -> None:
         """Let another method go on from where this one is."""
+        inner = self._inner(problem, state)
         epoch = state.updates / inner.shape[0]
         if epoch > state.since:
             name = self._name(state)
             state.before += f"{name} for {epoch - state.since:g} epochs, then "
         answer: Answer | None = self._method(state).answer(inner, state.part)
         state.stage = 0 if state.final else state.stage + 1
-        if state.rotate:
+        if state.sharpen:
+            state.problem = state.outward = answer = None
+            state.methods, inner = (*_methods(problem), TwofoldPoint()), problem
+            state.stage, state.sharpen, state.sharp = len(state.methods) - 1, False, True
+            state.turned = False
+        elif state.rotate:
             state.problem, state.outward, _ = rotated(inner)
             state.stage, state.rotate, state.turned = 1, False, True
             answer, inner = None, state.problem
@@ -277,10 +305,14 @@ class Auto(Solver):
             answer = None  # the method has broken down
         method = self._method(state)
         state.part = method.begin(inner, state.rng, answer)
+        if state.sharp:
+            state.part.tol = state.tol
         method.prepare(inner, state.part)
 
     def _name(self, state: AutoState) -> str:
         name = type(self._method(state)).__name__
+        if name == "TwofoldPoint":
+            return "InteriorPoint in twice the precision"
         return "Newton" if name == "MulticlassNewton" else name
 
     def _inner(self, problem: Problem, state: AutoState) -> Problem:

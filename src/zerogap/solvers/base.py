@@ -377,13 +377,15 @@ class _Run:
         best, (w, b, alpha) = self.best_so_far, self.solver.answer(self.problem, self.state)
         if alpha is None:
             alpha = self.problem.dual_point(self.problem.scores(w), b)
+        rest = self.solver.rest(self.problem, self.state)
         points = [(w, b, alpha)]
-        if self.solver.output == "best" and len(best.alpha):
+        if rest is None and self.solver.output == "best" and len(best.alpha):
             points += [(best.w, best.b, best.alpha), (best.w, best.b, alpha)]
         found = []
         for point in points:
-            for w, proof, rest in self.problem.refined(*point, self.accuracy, self.tolerated):
-                found.append(self._delivered(w, proof, rest))
+            asked_for = (self.accuracy, self.tolerated, rest)
+            for w, proof, added in self.problem.refined(*point, *asked_for):
+                found.append(self._delivered(w, proof, added))
         best_found = min(found, key=lambda delivered: delivered[2].gap)
         if best_found[2].gap < self.last.gap:
             self.history.rows.pop()  # of the same moment
@@ -483,6 +485,8 @@ class _Run:
             self.refine_record()
             if self._verdict(limits, None, None) == "converged":
                 return "converged"
+            if reason == "rounding" and self.solver.sharpen(self.problem, self.state):
+                return ""
         return reason
 
     @property

@@ -160,9 +160,12 @@ class InteriorPoint(Solver):
             self._steps(few, self.begin(few, np.random.default_rng(0)), 1)
         return 10 * count * problem.shape[0]
 
+    def _system(self, problem: Any, state: InteriorPointState) -> Any:
+        return System(problem, state.w, state.rows, state.coordinates)
+
     def _step(self, problem: Any, state: InteriorPointState) -> None:
         """Predict where mu could fall to along a straight line, then aim there along a curve."""
-        system = System(problem, state.w, state.rows, state.coordinates)
+        system = self._system(problem, state)
         mu, parts = system.mu, system.parts
         if state.centrings:
             near = system.recentre(state.goal) <= NEAR
@@ -194,9 +197,7 @@ class InteriorPoint(Solver):
         if not (math.isfinite(step) and bool(np.isfinite(dw).all())):
             state.stalled = True
             return
-        state.w += step * dw
-        for part in parts:
-            part.move(step)
+        system.move(step, dw)
         gap = system.gap()
         state.least_gap = min(gap, state.least_gap)
         # gaps above P are those of rounded dual variables: they tell nothing until mu is small

@@ -82,6 +82,12 @@ class System:
             fastest = self._turn(*best)
         return dw, 1.0 / fastest if fastest > 0.0 else math.inf
 
+    def move(self, step: float, dw: np.ndarray) -> None:
+        """Make a step."""
+        self.w += step * dw
+        for part in self.parts:
+            part.move(step)
+
     def _aim(self, goal: float) -> list[np.ndarray]:
         duals = [self.rows.aim(self.z, goal)]
         if self.coordinates is not None:

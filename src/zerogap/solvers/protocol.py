@@ -114,6 +114,14 @@ class Solver(Parameters):
         """Tell whether a certificate with all the digits that it takes is worth its time now."""
         return self.is_stalled(state)
 
+    def rest(self, problem: Problem, state: Any) -> np.ndarray | None:
+        """Return what to add to the dual point of the answer, in twice the precision, if known."""
+        return None
+
+    def sharpen(self, problem: Problem, state: Any) -> bool:
+        """Go on in higher precision where rounding hides the gap; tell whether there is a way."""
+        return False
+
     def epochs_apart(self, problem: Problem) -> int:
         """Return the number of epochs that take as long as a certificate, roughly."""
         return 1

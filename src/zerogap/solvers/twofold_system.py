@@ -1,0 +1,298 @@
+"""The equations of an interior point step in twice the precision, for one score.
+
+Scores, the weights and the dual sums cancel, so they are pairs of doubles, and so are the dual
+variables.  What a single row or weight does to first order needs no more than a double: what is
+rounded there shows in the sums, and is solved for again.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from zerogap.kernels.twofold import (
+    add,
+    column_sums,
+    exact_sum,
+    factorised,
+    products,
+    rounded,
+    rounded_along,
+    times,
+    twofold,
+)
+from zerogap.problem.row_sums import set_domain
+from zerogap.rows import DenseRows
+from zerogap.solvers.interior_parts import Lines
+
+REFINEMENTS = 4  # of a direction, at most: each gains some ten digits
+NOTHING_LEFT = 1e-20  # of mu: what a refined direction may still gain
+_SCRATCH: Any = {"saved": False}
+_EMPTY = np.empty(0)
+
+
+class Table(NamedTuple):
+    """A problem of sums over rows instead of means, with columns of size one."""
+
+    problem: Any  # scores of residual losses are seen from the targets
+    X: np.ndarray  # dense; the last column is that of the intercept, if it is free
+    scale: np.ndarray  # powers of two: weights of the problem over those of the columns of X
+    aim: np.ndarray  # targets that are subtracted from scores
+    ridge: np.ndarray
+
+    @classmethod
+    def of(cls, problem: Any) -> Table:
+        rows = problem.rows
+        X = rows.X if isinstance(rows, DenseRows) else rows._matrix().toarray()
+        X = X.astype(np.float64)
+        if problem.fit_intercept:
+            X = np.column_stack([X, np.ones(len(X))])
+        weight, lam = problem._exact_weights
+        sizes = np.sqrt(weight @ np.square(X) / weight.sum())
+        scale = np.exp2(-np.round(np.log2(np.where(sizes > 0.0, sizes, 1.0))))
+        residual = problem.loss.task == "regression"
+        inner = problem._with(share=weight, lam=lam)
+        inner = inner._with(y=np.zeros_like(problem.y)) if residual else inner
+        ridge = inner.strength * np.square(scale)
+        if problem.fit_intercept:
+            ridge[-1] = 0.0
+        aim = problem.y if residual else np.zeros(len(X))
+        return cls(inner, np.ascontiguousarray(X * scale), scale, aim, ridge)
+
+    def scores(self, w: np.ndarray) -> np.ndarray:
+        """Return the scores, seen from the targets."""
+        return rounded(add(products(self.X, w), twofold(-self.aim)))
+
+    def weights(self, w: np.ndarray) -> np.ndarray:
+        """Return the weights of the problem, without the intercept, as doubles."""
+        return rounded(w * self.scale)[: self.problem.shape[1]]
+
+
+@dataclass
+class TwofoldLines(Lines):
+    """Units of a loss made of lines, whose dual variables have twice the precision."""
+
+    t_low: np.ndarray = field(default_factory=lambda: _EMPTY)
+    s_low: np.ndarray = field(default_factory=lambda: _EMPTY)
+    ends: tuple[np.ndarray, np.ndarray] | None = field(default=None, metadata=_SCRATCH)
+
+    @classmethod
+    def of_rows(cls, problem: Any, z: np.ndarray) -> TwofoldLines:
+        lines = cast("TwofoldLines", super().of_rows(problem, z))
+        if lines.length.shape[1] == 1:  # low + length may be rounded to what is beyond the domain
+            low, high = np.empty((2, len(z)))
+            problem.over_rows(set_domain, problem.loss, problem.y, low, high)
+            begin, end = cast("tuple[np.ndarray, np.ndarray]", lines.ends)
+            lines.ends = begin, np.minimum(end, high[:, None])
+        lines._complete()
+        return lines
+
+    def settle(self, z: np.ndarray, mu: float) -> None:
+        super().settle(z, mu)
+        self._complete()
+
+    def _complete(self) -> None:
+        """Set low parts: the smaller of t and s has its digits, the other is what it leaves."""
+        if self.ends is None:
+            begin = self.low[:, None]
+            if self.length.shape[1] == 2:  # with zero between them
+                begin = np.column_stack([self.low, 0.0 * self.low])
+            self.ends = begin, begin + self.length
+        length = exact_sum(self.ends[1], -self.ends[0])
+        t, s = add(length, -twofold(self.s)), add(length, -twofold(self.t))
+        near = self.t < self.s
+        self.s, self.s_low = np.where(near, s, twofold(self.s))
+        self.t, self.t_low = np.where(near, twofold(self.t), t)
+
+    @property
+    def alpha(self) -> np.ndarray:
+        low, high = cast("tuple[np.ndarray, np.ndarray]", self.ends)
+        t, s = np.stack([self.t, self.t_low]), np.stack([self.s, self.s_low])
+        parts = np.where(self.t < self.s, add(twofold(low), t), add(twofold(high), -s))
+        return _summed(parts)
+
+    def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
+        """Return by how much dual variables change towards a goal if scores stay."""
+        self.a = np.zeros(len(z))
+        return super().aim(z, goal)
+
+    def turn(self, dz: np.ndarray) -> float:
+        self.rest = np.zeros_like(self.t)
+        return super().turn(dz)
+
+    def refine(self, dz: np.ndarray) -> None:
+        """Add to the direction what scores that change a little more do."""
+        moved = np.where(self.share > 0.0, dz, 0.0)
+        self.rest -= self.theta * moved[:, None]
+
+    def landing(self) -> np.ndarray:
+        change = exact_sum(self.change[0], self.rest)
+        return add(self.alpha, _summed(change))
+
+    def move(self, step: float) -> None:
+        change = times(exact_sum(self.change[0], self.rest), step)
+        self.t, self.t_low = add(np.stack([self.t, self.t_low]), change)
+        self.s, self.s_low = add(np.stack([self.s, self.s_low]), -change)
+        self.r += step * self.change[1]
+        self.v += step * self.change[2]
+
+
+def _summed(parts: np.ndarray) -> np.ndarray:
+    """Return the sums over the segments of each row."""
+    return functools.reduce(add, np.moveaxis(parts, 2, 0))
+
+
+class TwofoldSystem:
+    """What `interior_system.System` is, in twice the precision."""
+
+    def __init__(self, table: Table, w: np.ndarray, rows: Any, coordinates: Any) -> None:
+        self.table, self.w, self.rows, self.coordinates = table, w, rows, coordinates
+        self.parts = [rows] if coordinates is None else [rows, coordinates]
+        self.products = sum(part.products for part in self.parts)
+        self.mu = sum(part.weigh() for part in self.parts) / self.products
+        self.d, self.l1 = table.problem.shape[1], np.zeros(len(table.scale))
+        if coordinates is not None:
+            # scores of units are such that each has the weight of a row
+            self.l1[: self.d] = table.problem.lam * table.problem.l1_ratio * table.scale[: self.d]
+            self.factor = self.l1[: self.d] / coordinates.share
+        self.z = table.scores(w)
+        self._factorise()
+
+    def _factorise(self) -> None:
+        self.ridge = self.table.ridge.copy()
+        if self.coordinates is not None:
+            self.ridge[: self.d] += self.factor * self.factor * self.coordinates.h
+        self.inverse = factorised(self.table.X, self.rows.h, self.ridge)
+
+    def objective(self) -> float:
+        """Return P, times the sum of the weights."""
+        return self.table.problem.value_at(self.z, self.table.weights(self.w))
+
+    def turn(self, goal: float, exact: bool = False) -> tuple[np.ndarray, float]:
+        """Find the direction towards a mu; return its weights and longest step."""
+        seen = [self.z] if self.coordinates is None else [self.z, self._units(self.w)]
+        changes = [part.aim(z, goal) for part, z in zip(self.parts, seen, strict=True)]
+        duals = [add(p.alpha, twofold(c)) for p, c in zip(self.parts, changes, strict=True)]
+        dw = self.inverse.solve(self._residual(self.w, duals))
+        fastest = max(part.turn(z) for part, z in zip(self.parts, self._scores(dw), strict=True))
+        left = math.inf
+        for _ in range(REFINEMENTS if exact else 0):
+            rest = self._residual(add(self.w, dw), [part.landing() for part in self.parts])
+            more = self.inverse.solve(rest)
+            gain = float(rest[0] @ more[0])
+            if not gain < 0.5 * left:
+                break
+            left, dw = gain, add(dw, more)
+            for part, z in zip(self.parts, self._scores(more), strict=True):
+                part.refine(z)
+            if gain <= NOTHING_LEFT * goal:
+                break
+        return dw, 1.0 / fastest if fastest > 0.0 else math.inf
+
+    def move(self, step: float, dw: np.ndarray) -> None:
+        """Make a step."""
+        self.w[:] = add(self.w, times(dw, step))
+        for part in self.parts:
+            part.move(step)
+
+    def recentre(self, mu: float) -> float:
+        """Make a Newton step to the point of the central path with a given mu."""
+        self.mu = mu
+        self._settle(self.w)
+        for part in self.parts:
+            part.weigh()
+        self._factorise()
+        target = self._residual(self.w, [part.alpha for part in self.parts])
+        dw = self.inverse.solve(target)
+        fall = float(target[0] @ dw[0])
+        if not fall > 0.0:
+            return fall
+
+        def slope(step: float) -> float:
+            """Return the derivative along the step, over that at its beginning."""
+            w = add(self.w, times(dw, step))
+            self._settle(w)
+            rest = self._residual(w, [part.alpha for part in self.parts])
+            return float(rest[0] @ dw[0]) / fall
+
+        low, high, step = 0.0, math.inf, 1.0
+        for _ in range(30):
+            left = slope(step)
+            if abs(left) <= 0.5:
+                break
+            low, high = (step, high) if left > 0.0 else (low, step)
+            step = 2.0 * step if high == math.inf else 0.5 * (low + high)
+        self.w[:] = add(self.w, times(dw, step))
+        return fall / (mu * float(self.table.problem.share.max()))
+
+    def as_doubles(self, w: np.ndarray) -> np.ndarray:
+        """Return weights near w, and the intercept if it is free, that are almost as good.
+
+        Those that add the most to scores are rounded first.
+        """
+        X, h = self.table.X, self.rows.h
+        sizes = np.abs(w[0]) * np.sqrt(h @ np.square(X) + self.ridge)
+        free = int(self.table.problem.fit_intercept)  # its last digits are those of other weights
+        sizes[len(sizes) - free :] = -1.0
+        order = np.argsort(sizes, kind="stable")
+        order = order[sizes[order] != 0.0]
+        found = np.zeros(len(sizes))
+        factor = factorised(np.ascontiguousarray(X[:, order]), h, self.ridge[order])
+        found[order] = rounded_along(np.ascontiguousarray(w[:, order]), factor, free)
+        plain = rounded(w)
+        return found if self.value(found) < self.value(plain) else plain
+
+    def value(self, w: np.ndarray) -> float:
+        """Return what `objective` does for doubles w."""
+        w = twofold(w)
+        return self.table.problem.value_at(self.table.scores(w), self.table.weights(w))
+
+    def gap(self) -> float:
+        """Return the gap of the point, about."""
+        problem, alpha = self.table.problem, self.rows.alpha
+        w, sums = self.table.weights(self.w), self._sums(alpha)
+        u = rounded(sums)[: self.d] / (self.table.scale[: self.d] * problem.lam)
+        terms = problem.row_terms(self.table.scores(self.w), 0.0, rounded(alpha))
+        gap = terms.excess + problem.penalty_terms(w, u)[1]
+        if problem.fit_intercept:  # the heavier sign is scaled down
+            gap += 2.0 * abs(float(sums[0, -1])) / terms.mass * terms.value
+        return gap if math.isfinite(gap) else math.inf
+
+    def _settle(self, w: np.ndarray) -> None:
+        self.rows.settle(self.table.scores(w), self.mu)
+        if self.coordinates is not None:
+            self.coordinates.settle(self._units(w), self.mu)
+
+    def _units(self, w: np.ndarray) -> np.ndarray:
+        """Return the scores of the units of an L1 penalty."""
+        return self.factor * rounded(w)[: self.d]
+
+    def _scores(self, w: np.ndarray) -> list[np.ndarray]:
+        z = [rounded(products(self.table.X, w))]
+        return z if self.coordinates is None else [*z, self._units(w)]
+
+    def _sums(self, alpha: np.ndarray) -> np.ndarray:
+        return column_sums(self.table.X, times(alpha, self.table.problem.share))
+
+    def _residual(self, w: np.ndarray, duals: list[np.ndarray]) -> np.ndarray:
+        """Return by how much weights and dual variables miss the equations between them."""
+        rest = add(self._sums(duals[0]), -times(w, self.table.ridge))
+        for c in duals[1:]:
+            part = np.zeros_like(rest)
+            part[:, : self.d] = times(c, self.l1[: self.d])
+            rest = add(rest, part)
+        return rest
+
+
+def is_feasible(problem: Any, alpha: np.ndarray, rest: np.ndarray) -> bool:
+    """Tell whether alpha + rest is within the loss' domain, without any rounding."""
+    low, high = np.empty_like(alpha), np.empty_like(alpha)
+    problem.over_rows(set_domain, problem.loss, problem.y, low, high)
+    total, rounded_away = exact_sum(alpha, rest)
+    above = (total > low) | ((total == low) & (rounded_away >= 0.0))
+    below = (total < high) | ((total == high) & (rounded_away <= 0.0))
+    return bool((above & below).all())
