@@ -21,7 +21,7 @@ from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.rotation import can_rotate, rotated, simpler
 from zerogap.solvers.sdca import SDCA
 from zerogap.solvers.second import second_methods
-from zerogap.solvers.twofold_point import TwofoldPoint, can_be_twofold
+from zerogap.solvers.twofold_point import can_be_twofold, twofold_method
 
 NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a few steps, or never
 MOST_PASSES_LEFT = 50  # over a store: Newton's method takes about as many with kinks, ten without
@@ -33,6 +33,11 @@ _RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on th
 MOST_STEPS = 120
 IDLE_STEPS = 40  # of a second-order method, without half the gap or 1 % of the objective gained
 SOON_TWOFOLD = 3e6  # n d^2 up to which twice the precision takes less time than other methods
+NAMES = {
+    "MulticlassNewton": "Newton",
+    "TwofoldPoint": "InteriorPoint in twice the precision",
+    "TwofoldNewton": "Newton in twice the precision",
+}
 # Mean of |x|^2 / (lam n) from which coordinate ascent is hopeless: on raw tables it takes
 # thousands of epochs from 1e3 on, and the scaled data sets of the race are below 1e3 at C = 1.
 HOPELESS_CONDITION = 1e4
@@ -123,7 +128,7 @@ class Auto(Solver):
         inner = self._inner(problem, state)
         state.methods = _methods(inner)
         if saved["sharp"]:
-            state.methods = (*state.methods, TwofoldPoint())
+            state.methods = (*state.methods, twofold_method(problem))
         if state.stage >= len(state.methods):
             raise ValueError("there is not enough free memory for the method that it goes on with")
         state.part = self._method(state).begin(inner, np.random.default_rng(0))
@@ -290,7 +295,7 @@ class Auto(Solver):
         state.stage = 0 if state.final else state.stage + 1
         if state.sharpen:
             state.problem = state.outward = answer = None
-            state.methods, inner = (*_methods(problem), TwofoldPoint()), problem
+            state.methods, inner = (*_methods(problem), twofold_method(problem)), problem
             state.stage, state.sharpen, state.sharp = len(state.methods) - 1, False, True
             state.turned = False
         elif state.rotate:
@@ -311,9 +316,7 @@ class Auto(Solver):
 
     def _name(self, state: AutoState) -> str:
         name = type(self._method(state)).__name__
-        if name == "TwofoldPoint":
-            return "InteriorPoint in twice the precision"
-        return "Newton" if name == "MulticlassNewton" else name
+        return NAMES.get(name, name)
 
     def _inner(self, problem: Problem, state: AutoState) -> Problem:
         return problem if state.problem is None else state.problem

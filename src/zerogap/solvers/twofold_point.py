@@ -8,14 +8,30 @@ from typing import Any
 
 import numpy as np
 
+from zerogap.kernels.twofold import add
+from zerogap.losses import Loss
 from zerogap.solvers.interior_parts import shape_of
-from zerogap.solvers.interior_point import _LEAST, InteriorPoint, InteriorPointState
+from zerogap.solvers.interior_point import (
+    _LEAST,
+    CENTRINGS,
+    NEAR,
+    STEPS_WITHOUT_GAIN,
+    InteriorPoint,
+    InteriorPointState,
+)
 from zerogap.solvers.protocol import Answer
-from zerogap.solvers.twofold_system import Table, TwofoldLines, TwofoldSystem, is_feasible
+from zerogap.solvers.twofold_system import (
+    Table,
+    TwofoldCurves,
+    TwofoldLines,
+    TwofoldSystem,
+    is_feasible,
+)
 
 MOST_WORK = 5e8  # n d^2: some seconds for a step
 MOST_FEATURES = 500
 AS_MUCH = 0.01  # of the gap that is asked for: what weights of zero may cost
+COOLER = 0.1  # from one mu to the next, of an L1 penalty
 SURELY = 0.3  # of the gap that is asked for: what the method ends with
 
 
@@ -96,9 +112,64 @@ class TwofoldPoint(InteriorPoint):
         return state.best / max(primal, 1e-300)
 
 
+@dataclass(frozen=True)
+class TwofoldNewton(TwofoldPoint):
+    """Newton's method in twice the precision, for smooth losses that have no segments.
+
+    The kinks of an L1 penalty are rounded, less and less, as on the path of interior points.
+    """
+
+    def begin(
+        self, problem: Any, rng: np.random.Generator, warm: Answer | None = None
+    ) -> TwofoldState:
+        table = Table.of(problem)
+        state = TwofoldState(rng, draw=rng, w=np.zeros((2, len(table.scale))), table=table)
+        if problem.fit_intercept:
+            state.w[0, -1] = problem.first_intercept()
+        inner, z = table.problem, table.scores(state.w)
+        state.mu = inner.mean_loss(z) / inner.share.sum()
+        state.rows = TwofoldCurves(inner)
+        state.rows.settle(z, state.mu)
+        if problem.l1_ratio:
+            share = inner.share.sum() / np.count_nonzero(inner.share)
+            state.coordinates = TwofoldLines.of_coordinates(inner, share, state.mu)
+        state.least = _LEAST * state.mu
+        return state
+
+    def _step(self, problem: Any, state: Any) -> None:
+        system = self._system(problem, state)
+        near = system.recentre(state.mu) <= NEAR
+        state.idle += 1
+        if near:
+            self._land(state, self._system(problem, state))
+            state.mu = max(COOLER * state.mu, state.least)
+        state.stalled = (
+            state.idle > STEPS_WITHOUT_GAIN + CENTRINGS or not np.isfinite(state.w).all()
+        )
+        if self.relative_gap(problem, state) <= SURELY * state.tol:
+            state.stalled = True
+
+    def _land(self, state: Any, system: TwofoldSystem) -> None:
+        """Keep the weights of a whole step, and the dual variables whose sums belong to them."""
+        dw, _ = system.turn(state.mu, exact=True)
+        w, alpha = add(state.w, dw), state.rows.landing()
+        gap = system.gap_of(w, alpha)
+        if gap < 0.5 * state.best:
+            state.idle = 0
+        if gap <= state.best:
+            state.best, state.best_w, state.best_alpha = gap, w, alpha
+
+
+def twofold_method(problem: Any) -> TwofoldPoint:
+    """Return the method in twice the precision for a loss of one score."""
+    return TwofoldPoint() if shape_of(problem.loss).segments else TwofoldNewton()
+
+
 def can_be_twofold(problem: Any) -> bool:
-    """Tell whether `TwofoldPoint` takes a problem, and not too long."""
+    """Tell whether there is such a method for a problem, which takes seconds at most."""
     if problem.streamed or problem.on_device or problem.loss.task == "multiclass":
         return False
-    (n, d), known = problem.shape, shape_of(problem.loss).segments > 0
+    loss, (n, d) = problem.loss, problem.shape
+    smooth = math.isfinite(loss.smoothness) and type(loss).stiffness is not Loss.stiffness
+    known = shape_of(loss).segments > 0 or smooth
     return known and d <= MOST_FEATURES and n * d * d <= MOST_WORK

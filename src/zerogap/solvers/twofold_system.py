@@ -28,6 +28,7 @@ from zerogap.kernels.twofold import (
 from zerogap.problem.row_sums import set_domain
 from zerogap.rows import DenseRows
 from zerogap.solvers.interior_parts import Lines
+from zerogap.solvers.newton import respond, two_like
 
 REFINEMENTS = 4  # of a direction, at most: each gains some ten digits
 NOTHING_LEFT = 1e-20  # of mu: what a refined direction may still gain
@@ -141,6 +142,43 @@ class TwofoldLines(Lines):
         self.v += step * self.change[2]
 
 
+@dataclass
+class TwofoldCurves:
+    """Rows of a smooth loss, whose dual variables follow from their scores."""
+
+    problem: Any = field(metadata=_SCRATCH)
+    a: np.ndarray = field(default_factory=lambda: _EMPTY)
+    h: np.ndarray = field(default_factory=lambda: _EMPTY)
+    products: float = 0.0  # nothing goes to zero
+
+    def settle(self, z: np.ndarray, mu: float) -> None:
+        """Set the dual variables that belong to scores, and how they answer to them."""
+        self.a, self.h = two_like(self.problem, z)
+        respond(self.problem, z, z, 0.0, self.a, self.h, self.a, 0.0)
+
+    @property
+    def alpha(self) -> np.ndarray:
+        return twofold(self.a)
+
+    def weigh(self) -> float:
+        return 0.0
+
+    def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
+        return np.zeros_like(z)
+
+    def turn(self, dz: np.ndarray) -> float:
+        self.change = np.zeros((2, len(dz)))
+        self.refine(dz)
+        return 0.0
+
+    def refine(self, dz: np.ndarray) -> None:
+        share = np.maximum(self.problem.share, 1e-300)
+        self.change = add(self.change, twofold(-self.h / share * dz))
+
+    def landing(self) -> np.ndarray:
+        return add(self.alpha, self.change)
+
+
 def _summed(parts: np.ndarray) -> np.ndarray:
     """Return the sums over the segments of each row."""
     return functools.reduce(add, np.moveaxis(parts, 2, 0))
@@ -153,7 +191,7 @@ class TwofoldSystem:
         self.table, self.w, self.rows, self.coordinates = table, w, rows, coordinates
         self.parts = [rows] if coordinates is None else [rows, coordinates]
         self.products = sum(part.products for part in self.parts)
-        self.mu = sum(part.weigh() for part in self.parts) / self.products
+        self.mu = sum(part.weigh() for part in self.parts) / max(self.products, 1e-300)
         self.d, self.l1 = table.problem.shape[1], np.zeros(len(table.scale))
         if coordinates is not None:
             # scores of units are such that each has the weight of a row
@@ -253,10 +291,14 @@ class TwofoldSystem:
 
     def gap(self) -> float:
         """Return the gap of the point, about."""
-        problem, alpha = self.table.problem, self.rows.alpha
-        w, sums = self.table.weights(self.w), self._sums(alpha)
+        return self.gap_of(self.w, self.rows.alpha)
+
+    def gap_of(self, w: np.ndarray, alpha: np.ndarray) -> float:
+        """Return the gap of weights and dual variables, about."""
+        problem, z, sums = self.table.problem, self.table.scores(w), self._sums(alpha)
+        w = self.table.weights(w)
         u = rounded(sums)[: self.d] / (self.table.scale[: self.d] * problem.lam)
-        terms = problem.row_terms(self.table.scores(self.w), 0.0, rounded(alpha))
+        terms = problem.row_terms(z, 0.0, rounded(alpha))
         gap = terms.excess + problem.penalty_terms(w, u)[1]
         if problem.fit_intercept:  # the heavier sign is scaled down
             gap += 2.0 * abs(float(sums[0, -1])) / terms.mass * terms.value
