@@ -125,6 +125,8 @@ class Auto(Solver):
         state.stage = saved["stage"]
         if saved["turned"]:
             state.problem, state.outward, _ = rotated(problem)
+        if saved["sharp"]:
+            state.problem = state.outward = None
         inner = self._inner(problem, state)
         state.methods = _methods(inner)
         if saved["sharp"]:

@@ -21,7 +21,7 @@ from zerogap.problem import Problem
 from zerogap.problem.centring import Centred, centred
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.checks import as_seed
-from zerogap.problem.gap import ENOUGH, UNIT, displaced, gamma, is_blurred
+from zerogap.problem.gap import ENOUGH, TINY, UNIT, displaced, gamma, is_blurred
 from zerogap.problem.proving import Proof
 from zerogap.solvers import checkpoint as checkpoints
 from zerogap.solvers.history import History, Record
@@ -304,7 +304,11 @@ class _Run:
                 f"{best.dual:.9g}: delete it to start anew"
             )
         if len(best.alpha):
-            proved = self.problem.dual(self.problem.feasible(best.alpha))
+            alpha = self.problem.feasible(best.alpha)
+            proved = self.problem.dual(alpha)
+            if self.can_refine:  # large terms of the dual sum may cancel
+                u = self.problem.precise_dual_sum_of(alpha)
+                proved = max(proved, self.problem._dual_value(alpha, u))
             if not best.dual <= proved + 1e-9 * (1.0 + abs(proved)):
                 raise checkpoints.CheckpointError(
                     f"{path} claims a dual bound of {best.dual:.9g}, its dual point proves "
@@ -602,7 +606,7 @@ def _floor(inner: Centred, scale: float, primal: float) -> float:
         largest = problem.largest_target + abs(inner.target)
         unit = 8.0 * UNIT * largest  # in the last place of the targets
         least = float(problem.loss.value(unit, 0.0))
-    return max(FLOOR * scale, least)
+    return max(FLOOR * scale, least, 4.0 * TINY)  # what underflow may hide, where P is zero
 
 
 def _plain(b: Any) -> Any:

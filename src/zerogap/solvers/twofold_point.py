@@ -30,7 +30,8 @@ from zerogap.solvers.twofold_system import (
 
 MOST_WORK = 5e8  # n d^2: some seconds for a step
 MOST_FEATURES = 500
-AS_MUCH = 0.01  # of the gap that is asked for: what weights of zero may cost
+AS_MUCH = 0.3  # of the gap that is asked for: what weights of zero may cost
+MUCH_NEARER = (1.0, 1e4, 1e8)  # times: what is tried to tell weights that tend to zero
 COOLER = 0.1  # from one mu to the next, of an L1 penalty
 SURELY = 0.3  # of the gap that is asked for: what the method ends with
 
@@ -73,19 +74,27 @@ class TwofoldPoint(InteriorPoint):
         system = self._system(problem, state)
         v = system.as_doubles(w)
         if problem.l1_ratio:
-            bare = w.copy()
-            bare[:, : problem.shape[1]] *= ~self._vanishes(state)
-            sparse = system.as_doubles(bare)
-            enough = (1.0 + AS_MUCH * state.tol) * system.value(v)
-            v = sparse if system.value(sparse) <= enough else v
+            v = self._sparse(state, system, w, v)
         b = float(v[-1]) if problem.fit_intercept else 0.0
         return (v * state.table.scale)[: problem.shape[1]], b, alpha[0].copy()
 
-    def _vanishes(self, state: TwofoldState) -> np.ndarray:
-        """Tell which weights tend to zero: they are nearer to it than their slopes to the ends."""
+    def _sparse(
+        self, state: Any, system: TwofoldSystem, w: np.ndarray, v: np.ndarray
+    ) -> np.ndarray:
+        """Return doubles for w with as many zeros as cost little, or v.
+
+        Weights that tend to zero are nearer to it than their slopes are to the ends.
+        """
         units, first_mu = state.coordinates, state.least / _LEAST
         slopes, sizes = np.minimum(units.t, units.s), np.maximum(units.r, units.v)
-        return (slopes / units.length > sizes / first_mu)[:, 0]
+        nearer = np.zeros(w.shape[1])
+        nearer[: len(sizes)] = (slopes / units.length / sizes * first_mu)[:, 0]
+        enough = (1.0 + AS_MUCH * state.tol) * system.value(v)
+        for much in MUCH_NEARER:
+            bare = system.as_doubles(w * (nearer < much))
+            if system.value(bare) <= enough:
+                return bare
+        return v
 
     def rest(self, problem: Any, state: Any) -> np.ndarray | None:
         """Return what is to be added to the dual variables of the answer."""

@@ -32,6 +32,8 @@ from zerogap.solvers.newton import respond, two_like
 
 REFINEMENTS = 4  # of a direction, at most: each gains some ten digits
 NOTHING_LEFT = 1e-20  # of mu: what a refined direction may still gain
+CLOSINGS = 2  # solutions, of which the second one has the digits that the first one lacks
+A_LITTLE = 0.1  # of the distance to an end
 _SCRATCH: Any = {"saved": False}
 _EMPTY = np.empty(0)
 
@@ -236,6 +238,23 @@ class TwofoldSystem:
         self.w[:] = add(self.w, times(dw, step))
         for part in self.parts:
             part.move(step)
+        self._close()
+
+    def _close(self) -> None:
+        """Let the equations of the sums hold exactly, if dual variables move a little for that."""
+        w = self.w
+        for part in self.parts:
+            part.stand()
+            part.rest = np.zeros_like(part.t)
+        for _ in range(CLOSINGS):
+            dw = self.inverse.solve(self._residual(w, [part.landing() for part in self.parts]))
+            w = add(w, dw)
+            for part, dz in zip(self.parts, self._scores(dw), strict=True):
+                part.refine(dz)
+        if all((np.abs(p.rest) <= A_LITTLE * np.minimum(p.t, p.s)).all() for p in self.parts):
+            self.w[:] = w
+            for part in self.parts:
+                part.move(1.0)
 
     def recentre(self, mu: float) -> float:
         """Make a Newton step to the point of the central path with a given mu."""

@@ -1,0 +1,151 @@
+"""Methods in twice the precision: they end where doubles are stuck, and claim nothing too much."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import zerogap as zg
+from zerogap.problem.centring import centred
+from zerogap.solvers.twofold_point import can_be_twofold, twofold_method
+from zerogap.solvers.twofold_system import is_feasible
+
+MARGIN = ("hinge", "smooth-hinge", "squared-hinge", "logistic")
+RESIDUAL = ("absolute", "quantile", "epsilon-insensitive", "huber", "squared")
+
+
+def nearly_copied(loss, seed, n=40, **settings):
+    """Return a problem with copies of columns but for eight digits, far from zero, at C = 1e4."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3)) * [1.0, 1e3, 1e9]
+    near = X * (1.0 + 1e-8 * rng.standard_normal(X.shape))
+    X = np.column_stack([X, near, X[:, 0] + X[:, 1], 1e12 + rng.standard_normal(n)])
+    score = X[:, 0] + 1e-3 * X[:, 1] + 0.3 * rng.standard_normal(n)
+    y = np.where(score > 0.0, 1.0, -1.0) if loss in MARGIN else 1e-3 * score
+    if loss == "epsilon-insensitive":
+        loss = zg.EpsilonInsensitive(eps=1e-4)
+    return zg.Problem(X, y, loss, 1e-4 / n, rng.uniform(0.5, 2.0, n), **settings)
+
+
+def run(problem, tol=1e-6):
+    """Return the method, its last state and the problem that it works on."""
+    inner = centred(problem).problem
+    method = twofold_method(inner)
+    state = method.begin(inner, np.random.default_rng(0))
+    state.tol = tol
+    while not state.stalled:
+        method._steps(inner, state, 1)
+    return method, state, inner
+
+
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.4])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", [*MARGIN, *RESIDUAL])
+def test_near_copies_far_from_zero_are_solved(loss, fit_intercept, l1_ratio):
+    problem = nearly_copied(loss, 0, fit_intercept=fit_intercept, l1_ratio=l1_ratio)
+    method, state, inner = run(problem)
+    w, b, alpha = method.answer(inner, state)
+    rest = method.rest(inner, state)
+    assert is_feasible(inner, alpha, rest)
+    proof = inner.prove(w, b, inner.scores(w), alpha, rest=rest)
+    assert 0.0 <= proof.gap <= 1e-6 * proof.primal
+
+
+@pytest.mark.parametrize("loss", [*MARGIN, *RESIDUAL])
+def test_default_fits_of_near_copies_are_certified(loss):
+    for seed in range(3):
+        problem = nearly_copied(loss, seed, fit_intercept=bool(seed % 2), l1_ratio=0.2 * (seed > 1))
+        result = zg.solve(problem, zg.Auto(), tol=1e-6, random_state=0)
+        assert result.stop_reason == "converged", (loss, seed, result.certificate)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("loss", ["hinge", "absolute", "quantile"])
+def test_certificates_hold_exactly_for_lines(loss, seed):
+    """P - D of alpha + rest, in rational numbers, is at most the gap that is claimed."""
+    problem = nearly_copied(loss, seed, n=20)
+    method, state, _ = run(problem)
+    w, _, alpha = method.answer(problem, state)
+    rest = method.rest(problem, state)
+    claimed = problem.prove(w, 0.0, problem.scores(w), alpha, rest=rest)
+    weight, y, v = (list(map(Fraction, x.tolist())) for x in (problem.weight, problem.y, w))
+    rows = [list(map(Fraction, row)) for row in problem.rows.X.tolist()]
+    duals = [Fraction(a) + Fraction(r) for a, r in zip(alpha.tolist(), rest.tolist(), strict=True)]
+    scores = [sum(x * c for x, c in zip(row, v, strict=True)) for row in rows]
+    if loss == "hinge":
+        losses = [max(Fraction(0), 1 - t * z) for t, z in zip(y, scores, strict=True)]
+    else:
+        q = Fraction(0.5)
+        losses = [max(q * (t - z), (1 - q) * (z - t)) for t, z in zip(y, scores, strict=True)]
+        losses = losses if loss == "quantile" else [2 * value for value in losses]
+    for a, t in zip(duals, y, strict=True):
+        low, high = problem.loss.domain(float(t))
+        assert Fraction(low) <= a <= Fraction(high)
+    total, lam = sum(weight), Fraction(problem.lam)
+    u = [
+        sum(s * a * row[j] for s, a, row in zip(weight, duals, rows, strict=True)) / (lam * total)
+        for j in range(len(v))
+    ]
+    primal = sum(s * value for s, value in zip(weight, losses, strict=True)) / total
+    primal += lam / 2 * sum(c * c for c in v)
+    dual = sum(s * a * t for s, a, t in zip(weight, duals, y, strict=True)) / total
+    dual -= lam / 2 * sum(c * c for c in u)
+    assert 0 <= primal - dual <= Fraction(claimed.gap)
+
+
+def test_rounding_asks_for_more_digits():
+    """Targets of 1e-9 beside columns of 1e12: a slope of 0.23 + 1e-21 is none to a double."""
+    rng = np.random.default_rng(0)
+    X = 1e9 * (1.0 + rng.standard_normal((80, 4))) * [1.0, 1e2, 1e3, 1e-3]
+    X[:, 2] = 1e3 * X[:, 0]
+    y = 1e-9 * (X[:, 1] / 1e11 + rng.standard_normal(80))
+    problem = zg.Problem(X, y, "squared", 1.0 / (31.4 * 80), None, True, 0.23)
+    result = zg.solve(problem, zg.Auto(), tol=1e-3, random_state=0)
+    assert result.stop_reason == "converged"
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_weights_that_vanish_are_zero(loss):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 8)) * 10.0 ** np.arange(-2, 6)
+    y = X[:, 3] + 1e-2 * X[:, 5] + rng.standard_normal(60)
+    method, state, problem = run(zg.Problem(X, y, loss, 0.2, l1_ratio=0.9), tol=1e-9)
+    w, _, alpha = method.answer(problem, state)
+    u = problem.precise_dual_sum_of(alpha)
+    assert np.all(w[np.abs(u) < 0.8] == 0.0)
+    assert 0 < np.count_nonzero(w) < 7
+
+
+def test_targets_within_the_tube_need_no_model():
+    X = np.random.default_rng(0).standard_normal((20, 2)) * [1.0, 1e12]
+    fit = zg.LinearRegressor("epsilon-insensitive", fit_intercept=False).fit(X, 1e-3 * X[:, 0])
+    assert fit.certificate_.stop_reason == "converged"
+    assert fit.certificate_.primal == 0.0
+
+
+def test_large_tables_and_many_classes_are_left_alone():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 501))
+    assert not can_be_twofold(zg.Problem(X, X[:, 0], "squared"))
+    assert can_be_twofold(zg.Problem(X[:, :20], X[:, 0], "squared"))
+    assert not can_be_twofold(zg.Problem(X[:, :3], np.arange(30) % 3, "softmax"))
+
+
+def test_resumed_runs_go_on_in_twice_the_precision(tmp_path):
+    problem = nearly_copied("absolute", 0)
+    path = tmp_path / "run"
+    options = {"tol": 1e-9, "random_state": 0, "record": "epoch"}
+    whole = zg.solve(problem, zg.Auto(), **options)
+    assert "twice the precision" in whole.certificate.solver
+    epochs = whole.certificate.epochs
+    for until in (epochs - 2, 1000):
+        again = zg.solve(
+            problem,
+            zg.Auto(),
+            max_epochs=until,
+            checkpoint=path,
+            checkpoint_every=0.0,
+            **options,
+        )
+    assert again.certificate.epochs == epochs
+    assert np.array_equal(again.w, whole.w)
