@@ -260,7 +260,8 @@ class Auto(Solver):
             state.best_value, state.idle = min(value, state.best_value), 0
         elif estimate is not None:
             state.idle += 1
-        stuck = state.idle > IDLE_STEPS or getattr(state.part, "stalled", False)
+        idle = state.idle > IDLE_STEPS and not state.sharp  # there is nothing else to try
+        stuck = idle or getattr(state.part, "stalled", False)
         if state.stage < len(state.methods) - 1 and state.tol > 0.0:
             stuck = stuck or state.updates / inner.shape[0] - state.since > MOST_STEPS
         state.stuck = stuck

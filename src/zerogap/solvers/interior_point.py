@@ -198,13 +198,13 @@ class InteriorPoint(Solver):
             state.stalled = True
             return
         system.move(step, dw)
-        gap = system.gap()
+        w, alpha = system.point()
+        gap = system.gap_of(w, alpha)
         state.least_gap = min(gap, state.least_gap)
         # gaps above P are those of rounded dual variables: they tell nothing until mu is small
         small = max(state.tol, _EXACT) * system.objective()
         if gap <= state.best and (gap <= system.objective() or mu * system.products <= small):
-            state.best, state.best_w = gap, state.w.copy()
-            state.best_alpha = state.rows.alpha.copy()
+            state.best, state.best_w, state.best_alpha = gap, w, alpha
 
     def _check(self, problem: Any) -> None:
         many = isinstance(problem.loss, MulticlassHinge)

@@ -140,14 +140,17 @@ class System:
         for part in self.parts[1:]:
             part.settle(self.factor * w[..., : self.d].ravel(), self.mu)
 
-    def gap(self) -> float:
-        """Return the gap that the point proves."""
+    def point(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return weights and dual variables."""
+        return self.w.copy(), self.rows.alpha.copy()
+
+    def gap_of(self, w: np.ndarray, alpha: np.ndarray) -> float:
+        """Return the gap that a point proves."""
         problem = self.problem
-        w = problem.xp.ascontiguousarray(self.w[..., : self.d])
-        b = self.w[..., self.d] if problem.fit_intercept else 0.0
+        b = w[..., self.d] if problem.fit_intercept else 0.0
         b = b if np.ndim(b) else float(b)
-        alpha = problem.feasible(self.rows.alpha)
-        return problem.plain_gap(w, b, problem.scores(w), alpha)[1]
+        w = problem.xp.ascontiguousarray(w[..., : self.d])
+        return problem.plain_gap(w, b, problem.scores(w), problem.feasible(alpha))[1]
 
     def _turn(self, dw: np.ndarray, dz: np.ndarray) -> float:
         fastest = self.rows.turn(dz)

@@ -238,10 +238,12 @@ class TwofoldSystem:
         self.w[:] = add(self.w, times(dw, step))
         for part in self.parts:
             part.move(step)
-        self._close()
 
-    def _close(self) -> None:
-        """Let the equations of the sums hold exactly, if dual variables move a little for that."""
+    def point(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return weights and dual variables whose sums belong to them exactly.
+
+        Unless dual variables would have to move more than a little for that.
+        """
         w = self.w
         for part in self.parts:
             part.stand()
@@ -252,9 +254,8 @@ class TwofoldSystem:
             for part, dz in zip(self.parts, self._scores(dw), strict=True):
                 part.refine(dz)
         if all((np.abs(p.rest) <= A_LITTLE * np.minimum(p.t, p.s)).all() for p in self.parts):
-            self.w[:] = w
-            for part in self.parts:
-                part.move(1.0)
+            return w, self.rows.landing()
+        return self.w.copy(), self.rows.alpha
 
     def recentre(self, mu: float) -> float:
         """Make a Newton step to the point of the central path with a given mu."""
@@ -307,10 +308,6 @@ class TwofoldSystem:
         """Return what `objective` does for doubles w."""
         w = twofold(w)
         return self.table.problem.value_at(self.table.scores(w), self.table.weights(w))
-
-    def gap(self) -> float:
-        """Return the gap of the point, about."""
-        return self.gap_of(self.w, self.rows.alpha)
 
     def gap_of(self, w: np.ndarray, alpha: np.ndarray) -> float:
         """Return the gap of weights and dual variables, about."""
