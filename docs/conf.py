@@ -15,7 +15,6 @@ extensions = [
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "code_blocks",
@@ -28,7 +27,7 @@ suppress_warnings = ["config.cache"]  # the order of the gallery is a class, whi
 nitpicky = False
 show_warning_types = True
 
-myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
+myst_enable_extensions = ["deflist", "colon_fence"]
 myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # the docstrings say types in words
@@ -49,7 +48,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
-    "min_reported_time": 1e9,
+    "write_computation_times": False,
     "remove_config_comments": True,
     "plot_gallery": "True",
 }

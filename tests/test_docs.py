@@ -91,6 +91,44 @@ def test_results_are_those_of_the_recorded_tables():
     assert shown == set(page.PICTURES) == {file.stem for file in page.IMAGES.iterdir()}
 
 
+PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "build" not in page.parts]
+
+
+def test_pages_link_to_what_exists():
+    """Links and pictures of pages, the README and CONTRIBUTING point to files that exist."""
+    made = ("docs/gallery", "docs/reference")  # when the site is built
+    for page in [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+            if "://" in target:
+                continue
+            file = (page.parent / target).resolve()
+            inside = file.relative_to(ROOT).as_posix()
+            assert file.exists() or inside.startswith(made), f"{page.name} links to {target}"
+
+
+def test_every_example_of_the_gallery_is_short_and_has_a_picture():
+    examples = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
+    assert len(examples) >= 25
+    for example in examples:
+        text = example.read_text(encoding="utf-8")
+        assert text.count("plt.show()") == 1, example.name
+        assert len(text.splitlines()) <= 80, example.name
+
+
+def test_blocks_of_a_page_are_run_and_compared(tmp_path):
+    from code_blocks import BlockError, run_page
+
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1 + 1)\n```\n\n```text\n2\n```\n")
+    assert run_page(page) == 1
+    page.write_text("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n")
+    with pytest.raises(BlockError, match="line 5"):
+        run_page(page)
+    page.write_text("```console\n$ echo hello\nhello\n$ echo bye\nhello\n```\n")
+    with pytest.raises(BlockError, match="echo bye"):
+        run_page(page)
+
+
 def test_dir_lists_the_public_names():
     assert set(zerogap.__all__) == set(dir(zerogap))
     with pytest.raises(AttributeError, match="no attribute 'LinearSVM'"):
