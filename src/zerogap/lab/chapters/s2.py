@@ -337,8 +337,9 @@ CHAPTER = Chapter(
     title="Dual coordinate ascent for logistic regression and other losses",
     source="Desforges, Karpe & Roux 2018",
     introduction="The report compares SGD and SDCA for logistic regression on Arrhythmia and "
-    "Adult, and finds SGD more accurate and SDCA 'trapped in a local minimum'. That cannot be: the "
-    "problem has one minimum, and a duality gap of zero proves that it is reached.\n\n"
+    "Adult. It finds SGD more accurate, and takes it for highly probable that SDCA is stuck in a "
+    "local minimum. The problem has one minimum only, and a duality gap of zero proves that it is "
+    "reached.\n\n"
     "Here its figures are drawn again over many splits, and the difference is taken apart: the two "
     "methods were given different lambdas, because `c` means 1 / lambda in one and lambda in the "
     "other; there was no intercept on data with three rows of one class for one of the other; "

@@ -285,7 +285,8 @@ def judge_too_large(table: Any, curves: Any) -> Verdict:
         )
     times = table.assign(times=table["lipschitz"] / table["needed"])
     robustness = "With all rows, T over what is needed is " + listed(
-        f"{part['times'].median():.2g} on {data}" for data, part in split(times, ("data",))
+        f"{part['times'].median():.2g} on {data} ({number(part['needed'].median())} updates needed)"
+        for data, part in split(times, ("data",))
     )
     return conclude(
         answers,
