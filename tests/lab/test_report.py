@@ -258,6 +258,7 @@ def test_distinct_lines_share_no_colour():
     found = looks(list(arms), arms, distinct=True)
     assert len({look.colour for look in found.values()}) == 3
     assert len({look.marker for look in found.values()}) == 3
+    assert looks(["A", "C"], arms, distinct=True)["C"] == found["C"]  # a figure with fewer lines
 
 
 def test_one_colour_per_solver():

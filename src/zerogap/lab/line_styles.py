@@ -43,10 +43,11 @@ def looks(
 
     Lines that are arms have the colour of their solver; numbers have a scale from light to dark;
     other names the colours of the palette, in turn.  With `distinct` every line has a colour,
-    dashes and marker of its own.
+    dashes and marker of its own, which an arm keeps in all figures of its experiment.
     """
     if distinct:
-        return {name: _distinct(k) for k, name in enumerate(names)}
+        order = list(solvers) if set(names) <= set(solvers) else list(names)
+        return {name: _distinct(order.index(name)) for name in names}
     if len(names) > 1 and all(isinstance(name, int | float | np.number) for name in names):
         return {name: _on_scale(k, len(names)) for k, name in enumerate(names)}
     families = [solvers.get(name, "").partition(":")[0] for name in names]
