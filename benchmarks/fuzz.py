@@ -194,10 +194,10 @@ def model() -> Target:
 
     import zerogap as zg
     from zerogap.model_io import ModelFileError, loads, save
-    from zerogap.readers import Column, Encoder
+    from zerogap.readers import Category, Encoder, Number
 
     X = np.random.default_rng(0).standard_normal((30, 3))
-    encoder = Encoder(3, (Column("a"), Column("b", ("p", "q"))), "y", True)
+    encoder = Encoder(3, (Number("a"), Category("b", ("p", "q"))), "y", True)
     fits = (
         (zg.LinearClassifier("hinge", random_state=0), np.sign(X[:, 0]), None),
         (zg.LinearClassifier("softmax", random_state=0), np.array(list("abc" * 10)), encoder),

@@ -26,7 +26,7 @@ from zerogap.io.container import MAJOR, MINOR
 from zerogap.losses import Hinge
 from zerogap.model_io import ModelFileError, load, loads, read, recertify, save, to_onnx
 from zerogap.model_io.stores import recertify_store
-from zerogap.readers import Column, Encoder
+from zerogap.readers import Category, Encoder, Number
 from zerogap.solvers import BlockSDCA
 from zerogap.store import Store, write_store
 
@@ -133,7 +133,7 @@ def test_feature_names_and_encoder_are_kept(tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=["a", "b=x", "b=y", "ß"])
     model = zg.LinearClassifier(random_state=0).fit(frame, Y2)
-    columns = (Column("a"), Column("b", ("x", "y")), Column("ß"))
+    columns = (Number("a"), Category("b", ("x", "y")), Number("ß"))
     encoder = Encoder(4, columns, target="y", scale=np.array([1.0, 2.0, 0.1, 1e-300]))
     file = read(written(model, tmp_path, encoder=encoder))
     np.testing.assert_array_equal(file.model.feature_names_in_, frame.columns)

@@ -13,10 +13,12 @@ from zerogap.cli.output import as_json, one_line
 
 COMMANDS = [
     "train",
+    "show",
     "predict",
     "certify",
     "prove",
     "verify",
+    "export",
     "forget",
     "compare",
     "sweep",
@@ -25,6 +27,7 @@ COMMANDS = [
     "reproduce",
     "data",
     "practical",
+    "warmup",
 ]
 HEAVY = "{'numpy', 'scipy', 'numba', 'sklearn', 'pyarrow', 'pandas', 'matplotlib', 'plotly'}"
 
@@ -50,8 +53,9 @@ def test_help(main):
     code, out, err = main("--help")
     assert (code, err) == (0, "")
     assert re.findall("^  ([a-z]+)  ", out.partition("Commands:")[2], re.MULTILINE) == [
-        *COMMANDS[:-2],
+        *COMMANDS[:-3],
         "practical",
+        "warmup",
         "data",
     ]
     assert main() == (0, out, "")

@@ -141,7 +141,7 @@ def test_forget_keeps_the_scaling_of_the_model(kind, files, zerogap, tmp_path):
     model, out, rows = (tmp_path / name for name in ("model.zg", "out.zg", "rows"))
     rows.write_text("3\n5\n")
     zerogap("train", files[kind], "--scale", "standard", "--out", model)
-    line = ("forget", model, "--rows", rows, "--data", files[kind], "--out", out)
+    line = ("forget", model, "--rows", rows, "--data", files[kind], "--out", out, "--force")
     for more in ((), ("--scale", "standard")):
         outcome = zerogap(*line, *more)
         assert outcome.exit_code == 0, outcome.stderr

@@ -8,11 +8,11 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 import zerogap as zg
-from zerogap.readers import Column, DataError, Encoder
+from zerogap.readers import Category, DataError, Encoder, Number
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((50, 4)) * [1, 100, 1e-3, 0] + [0, 5, 1, 7]
-TABLE = Encoder(4, (Column("a"), Column("b", ("", "p", "q"))), "y", True)
+TABLE = Encoder(4, (Number("a"), Category("b", ("", "p", "q"))), "y", True)
 
 
 def test_standard_scaling_gives_mean_0_and_deviation_1():

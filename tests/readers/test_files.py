@@ -137,7 +137,9 @@ def test_unreadable_files_are_an_os_error(tmp_path):
 
 
 def test_unknown_formats_are_refused_with_the_choices(tmp_path):
-    with pytest.raises(ValueError, match="one of svmlight, csv, tsv, parquet, npz, got 'xls'"):
+    with pytest.raises(
+        ValueError, match="one of svmlight, csv, tsv, parquet, arrow, jsonl, xlsx, npz, got 'xls'"
+    ):
         read(tmp_path / "a", format="xls")
 
 

@@ -1,5 +1,6 @@
 """The command `zerogap`.  Its commands import what they need when they run."""
 
+import signal
 import sys
 import warnings
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ def main() -> None:
 
     # a ClickException, of click or of the copy of click that recent versions of typer hold
     click_error: Any = typer.BadParameter.__mro__[2]
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -30,6 +32,14 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
+
+
+def _as_ctrl_c(number: int, frame: Any) -> None:
+    """Do what Ctrl-C would do: the best certified model is saved."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):  # a shell that runs a job in the background turns Ctrl-C off
+        raise KeyboardInterrupt
+    handler(signal.SIGINT, frame)
 
 
 def _show_warning(message: Warning | str, *details: Any, **more: Any) -> None:
@@ -46,25 +56,31 @@ def make_app() -> Any:
         certify,
         compare,
         data,
+        export,
         forget,
         path,
         practical,
         predict,
         prove,
         reproduce,
+        show,
         sweep,
         train,
+        warmup,
     )
+    from zerogap.cli.examples import epilog
 
     app = typer.Typer(
         help="Linear models trained to a proved distance from the optimum.",
         epilog=(
             "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped before the asked gap, or "
-            "undecided, 130 interrupted with nothing to keep."
+            "undecided, 130 interrupted (Ctrl-C or SIGTERM) with nothing to keep.  "
+            "docs/command-line.md has worked examples."
         ),
+        context_settings={"help_option_names": ["-h", "--help"]},
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        add_completion=False,
+        add_completion=True,
     )
 
     @app.callback(invoke_without_command=True)
@@ -82,9 +98,11 @@ def make_app() -> Any:
 
     commands = (
         train,
+        show,
         predict,
         certify,
         prove,
+        export,
         forget,
         compare,
         sweep,
@@ -93,7 +111,10 @@ def make_app() -> Any:
         reproduce,
         data,
         practical,
+        warmup,
     )
     for command in commands:
         command.register(app)
+    for info in app.registered_commands:
+        info.epilog = epilog(info.callback.__name__ if info.callback else "")
     return app

@@ -9,12 +9,14 @@ from zerogap.cli.choices import DATA_HELP, MODEL_HELP, FormatOption, JsonOption
 from zerogap.cli.inputs import open_for_model
 from zerogap.cli.output import FAILURE, as_json, certificate_json, failures, print_table, stop
 from zerogap.cli.stores import MemoryOption, is_store, open_store_for_model, refuse_memory
+from zerogap.cli.table_options import table_options
 
 
 def register(app: Any) -> None:
     """Add the command to the application."""
 
     @app.command()
+    @table_options()
     def certify(
         model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
         data: Annotated[
@@ -38,6 +40,7 @@ def register(app: Any) -> None:
         format: FormatOption = None,
         max_memory: MemoryOption = None,
         json: JsonOption = False,
+        table: Any = None,
     ) -> None:
         """Compute the certificate of a saved model from scratch.
 
@@ -58,10 +61,10 @@ def register(app: Any) -> None:
                 from zerogap.model_io import recertify
 
                 refuse_memory(max_memory, data)
-                file, given = open_for_model(model, data, format=format)
-                result = recertify(file, given.X, given.y, effort=effort)
+                file, given = open_for_model(model, data, format=format, table=table)
+                result = recertify(file, given.X, given.y, given.sample_weight, effort=effort)
                 if leave_one_out:
-                    found = file.model.leave_one_out(given.X, given.y)
+                    found = file.model.leave_one_out(given.X, given.y, given.sample_weight)
             true = result.claim == "true"
             if json:
                 typer.echo(as_json(_report(result, true) | _left_out(found)))

@@ -43,6 +43,9 @@ class Format(StrEnum):
     CSV = "csv"
     TSV = "tsv"
     PARQUET = "parquet"
+    ARROW = "arrow"
+    JSONL = "jsonl"
+    XLSX = "xlsx"
     NPZ = "npz"
 
 
@@ -63,8 +66,8 @@ class Scale(StrEnum):
 
 
 DATA_HELP = (
-    "svmlight, CSV, TSV, Parquet or npz file, also compressed; - for standard input; or the name "
-    "of a data set, see zerogap data list."
+    "File: CSV, TSV, xlsx, Parquet, Arrow, JSON lines, svmlight or npz, also compressed; - for "
+    "standard input; or the name of a data set, see zerogap data list."
 )
 MODEL_HELP = "File that zerogap train has saved."
 LossOption = Annotated[Loss, typer.Option(metavar="NAME", help=f"{', '.join(Loss)}.")]

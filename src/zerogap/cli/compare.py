@@ -15,7 +15,7 @@ from zerogap.cli.choices import (
     TargetOption,
     or_scale,
 )
-from zerogap.cli.inputs import Input, open_with_test, scale_input
+from zerogap.cli.inputs import Input, open_with_test, scale_input, tell
 from zerogap.cli.output import (
     NOT_REACHED,
     USAGE,
@@ -26,6 +26,7 @@ from zerogap.cli.output import (
     print_table,
     stop,
 )
+from zerogap.cli.table_options import table_options
 
 _LOSSES = {"binary": "smooth-hinge", "multiclass": "multiclass-hinge", "continuous": "squared"}
 
@@ -34,6 +35,7 @@ def register(app: Any) -> None:
     """Add the command to the application."""
 
     @app.command()
+    @table_options(learn=True)
     def compare(
         data: Annotated[
             str | None,
@@ -94,6 +96,7 @@ def register(app: Any) -> None:
             ),
         ] = None,
         json: JsonOption = False,
+        table: Any = None,
     ) -> None:
         """Race solvers on one problem, with a certificate for every epoch of each.
 
@@ -113,9 +116,8 @@ def register(app: Any) -> None:
                 given, no_intercept = _simulated(), True
                 lam = 1e-3 if lam is None else lam
             else:
-                given = open_with_test(data, test, target=target, format=format)
-                for text in given.notes:
-                    note("compare", text)
+                given = open_with_test(data, test, target=target, format=format, table=table)
+                tell("compare", given)
             given = scale_input(given, str(scale), not no_intercept)
             problem, y_test = _problem(given, loss, lam, not no_intercept)
             try:

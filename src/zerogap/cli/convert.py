@@ -19,6 +19,7 @@ from zerogap.cli.output import (
     start_bar,
     stop,
 )
+from zerogap.cli.table_options import as_options, table_options
 
 _PAUSE = 10.0  # seconds between plain lines
 _SHOWN = 5  # classes
@@ -43,13 +44,14 @@ def register(data: Any) -> None:
     """Add the command to `zerogap data`."""
 
     @data.command()
+    @table_options(learn=True, weight=True)
     def convert(
         source: Annotated[
             str,
             typer.Argument(
                 metavar="SOURCE",
-                help="svmlight, CSV, TSV, Parquet or npz file; - for svmlight from standard "
-                "input; or the name of a data set, see zerogap data list.",
+                help="CSV, TSV, xlsx, Parquet, Arrow, JSON lines, svmlight or npz file; - for "
+                "svmlight from standard input; or the name of a data set, see zerogap data list.",
             ),
         ],
         store: Annotated[Path, typer.Argument(metavar="STORE", help="Folder to make.")],
@@ -84,6 +86,7 @@ def register(data: Any) -> None:
             bool, typer.Option("--force", help="Replace a store that is there.")
         ] = False,
         json: JsonOption = False,
+        table: Any = None,
     ) -> None:
         """Turn data of any size into a store, which zerogap train reads block by block.
 
@@ -104,6 +107,7 @@ def register(data: Any) -> None:
         }
         with failures("data convert"), Board() as board:
             try:
+                reading["options"] = as_options(table)
                 made = _convert(source, store, reading, options | {"progress": board.show})
             except KeyboardInterrupt:
                 if (store / "unfinished").exists():

@@ -18,12 +18,14 @@ from zerogap.cli.output import (
     progress,
     stop,
 )
+from zerogap.cli.table_options import as_options, table_options
 
 
 def register(app: Any) -> None:
     """Add the command to the application."""
 
     @app.command()
+    @table_options()
     def forget(
         model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
         rows: Annotated[
@@ -44,8 +46,22 @@ def register(app: Any) -> None:
         ],
         out: Annotated[
             Path | None,
-            typer.Option(metavar="MODEL", help="File to save to, in place of the old model."),
+            typer.Option(metavar="MODEL", help="File to save the new model to."),
         ] = None,
+        left: Annotated[
+            Path | None,
+            typer.Option(
+                metavar="FILE",
+                help="File for DATA without the rows, on which zerogap certify proves the new "
+                "model.",
+            ),
+        ] = None,
+        force: Annotated[
+            bool,
+            typer.Option(
+                "--force", help="Replace files that are there; without --out, the old model."
+            ),
+        ] = False,
         scale: Annotated[
             Scale | None,
             typer.Option(
@@ -57,6 +73,7 @@ def register(app: Any) -> None:
         ] = None,
         format: FormatOption = None,
         json: JsonOption = False,
+        table: Any = None,
     ) -> None:
         """Train a saved model on without some of its rows, and prove how good the result is.
 
@@ -67,17 +84,35 @@ def register(app: Any) -> None:
         with failures("forget"):
             from zerogap.model_io import save
 
+            if out is None and not force:
+                raise ValueError("give --out MODEL, or --force to replace the old model")
+            for path in (out, left):
+                if path is not None and path.exists() and not force:
+                    raise ValueError(f"{path}: is there already; --force replaces it")
             check_output(out or model, data, str(rows))
+            if left is not None:
+                check_output(left, data, str(rows), str(model))
             numbers = _read_numbers(rows)
-            file, given = open_for_model(model, data, format=format)
+            file, given = open_for_model(model, data, format=format, table=table)
             _check_scale(scale, file.encoder, model)
-            removal = _forget(file.model, numbers, (given.X, given.y))
-            save(file.model, out or model, encoder=file.encoder, keep_dual=True)
+            before = file.model.row_ids_
+            removal = _forget(file.model, numbers, (given.X, given.y, given.sample_weight))
+            if left is not None:
+                gone = _gone(before, file.model.row_ids_, given.X.shape[0])
+                _write_left(data, left, gone, file.encoder, format, table)
+            about = {"name": left.name, "rows": len(file.model.row_ids_)} if left else {}
+            save(
+                file.model,
+                out or model,
+                encoder=file.encoder,
+                keep_dual=True,
+                training=about or file.training | {"rows": len(file.model.row_ids_)},
+            )
         certificate, tol = removal.certificate, file.model.tol
         if json:
-            typer.echo(as_json(_report(removal, out or model)))
+            typer.echo(as_json(_report(removal, out or model, left)))
         else:
-            _show(removal, tol, out or model)
+            _show(removal, tol, out or model, left, data)
         if certificate.stop_reason != "converged":
             gap = f"a relative gap of {certificate.relative_gap:.2g}, asked for {tol:g}"
             stop("forget", f"stopped ({certificate.stop_reason}) at {gap}", NOT_REACHED)
@@ -91,6 +126,26 @@ def _check_scale(scale: str | None, encoder: Any, model: Path) -> None:
             f"{model} was trained with --scale {own}, which the rows left keep: leave --scale out, "
             f"or train again with --scale {scale} without the rows"
         )
+
+
+def _gone(before: Any, after: Any, rows: int) -> Any:
+    """Return which rows of the file the model no longer has."""
+    import numpy as np
+
+    numbers = before if rows == len(before) else np.arange(rows)
+    return np.flatnonzero(~np.isin(numbers, after))
+
+
+def _write_left(
+    data: str, left: Path, gone: Any, encoder: Any, format: str | None, table: dict[str, Any]
+) -> None:
+    """Write the data without the rows."""
+    from zerogap.readers.reduced import write_without
+
+    if encoder is not None and encoder.drop_missing:
+        raise ValueError("--left does not know which rows --drop-missing left out in the training")
+    options = as_options(table)
+    write_without(data, left, gone, format=format, options=options, encoder=encoder)
 
 
 def _read_numbers(path: Path) -> list[int]:
@@ -122,8 +177,9 @@ def _forget(model: Any, rows: list[int], data: Any) -> Any:
     return removal
 
 
-def _report(removal: Any, out: Path) -> dict[str, Any]:
+def _report(removal: Any, out: Path, left: Path | None) -> dict[str, Any]:
     return {
+        "data": None if left is None else str(left),
         "removed": removal.removed,
         "digest": removal.digest,
         "fingerprint_before": removal.before,
@@ -133,7 +189,8 @@ def _report(removal: Any, out: Path) -> dict[str, Any]:
     }
 
 
-def _show(removal: Any, tol: float, out: Path) -> None:
+def _show(removal: Any, tol: float, out: Path, left: Path | None, data: str) -> None:
+    proof = f"zerogap certify {out} {left}" if left else f"give --left FILE to have {data} reduced"
     print_table(
         [
             ("forgotten", f"{removal.removed:,} rows, digest {removal.digest}"),
@@ -141,5 +198,7 @@ def _show(removal: Any, tol: float, out: Path) -> None:
             ("data after", removal.after),
             *certificate_rows(removal.certificate, tol),
             ("model", str(out)),
+            ("data left", str(left) if left else "not written"),
+            ("to check", proof),
         ]
     )

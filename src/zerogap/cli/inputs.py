@@ -1,9 +1,12 @@
 """What commands read: a file, standard input, or a data set known by name."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+
+from zerogap.cli.output import note
+from zerogap.cli.table_options import as_options
 
 
 @dataclass(frozen=True)
@@ -19,19 +22,52 @@ class Input:
     name: str = ""
     notes: tuple[str, ...] = ()
     sample_weight: Any = None
+    guesses: dict[str, str] = field(default_factory=dict)
+    digest: str | None = None
 
 
-def open_data(text: str, *, encoder: Any = None, **options: Any) -> Input:
+def open_data(
+    text: str, *, encoder: Any = None, table: dict[str, Any] | None = None, **options: Any
+) -> Input:
     """Read the file of that name, standard input for "-", or else the data set of that name.
 
-    Options are those of `zerogap.readers.read`; data sets of the registry need none.
+    `table` is what `table_options` gave the command; other options are those of
+    `zerogap.readers.read`.  Data sets of the registry need none.
     """
+    options["options"] = as_options(table or {})
     if text != "-" and not Path(text).exists():
         return _data_set(text, encoder)
     from zerogap.readers import read
 
     data = read(text, encoder=encoder, **options)
-    return Input(data.X, data.y, encoder=data.encoder, name=data.name, notes=data.notes)
+    return Input(
+        data.X,
+        data.y,
+        encoder=data.encoder,
+        name=data.name,
+        notes=data.notes,
+        sample_weight=data.weight,
+        guesses=data.guesses,
+    )
+
+
+def file_digest(text: str) -> str | None:
+    """Return the SHA-256 of a file, None if it is none."""
+    import hashlib
+
+    if not Path(text).is_file():
+        return None
+    with open(text, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def tell(command: str, given: Input) -> None:
+    """Print notes, and what was guessed of a table, on standard error."""
+    if given.guesses:
+        found = ", ".join(f"{name} {value}" for name, value in given.guesses.items())
+        note(command, f"{given.name}: guessed {found}")
+    for text in given.notes:
+        note(command, text)
 
 
 def open_with_test(data: str, test: str | None, **options: Any) -> Input:

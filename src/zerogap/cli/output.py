@@ -11,18 +11,48 @@ import typer
 from zerogap.cuda.device import DeviceError
 from zerogap.errors import ScaleError
 
+_LONGEST_GUESS = 24 * 3600.0  # seconds: beyond, nobody is told how long it takes on
+_NOTICED = 0.5  # seconds of compilation that are worth a word
 FAILURE, USAGE, NOT_REACHED, INTERRUPTED = 1, 2, 3, 130  # exit codes
+
+
+class Manners:
+    """What --quiet and --log ask for, for the command that is running."""
+
+    quiet = False
+    log: Path | None = None
+
+    @classmethod
+    def set(cls, quiet: bool, log: Path | None) -> None:
+        """Be quiet or not, and begin a log or none; that it can be written is seen here."""
+        cls.quiet, cls.log = quiet, log
+        if log is not None:
+            with open(log, "a", encoding="utf-8"):
+                pass
+
+    @classmethod
+    def write(cls, text: str) -> None:
+        """Add a line to the log."""
+        if cls.log is not None:
+            import datetime
+
+            now = datetime.datetime.now().isoformat(timespec="seconds")
+            with open(cls.log, "a", encoding="utf-8") as file:
+                file.write(f"{now}  {text}\n")
 
 
 def stop(command: str, message: str, code: int) -> NoReturn:
     """Say why on standard error, and leave."""
-    note(command, message)
+    Manners.write(f"{message} (exit code {code})")
+    typer.echo(f"zerogap {command}: {message}", err=True)
     raise typer.Exit(code)
 
 
 def note(command: str, message: str) -> None:
-    """Tell the user something on standard error."""
-    typer.echo(f"zerogap {command}: {message}", err=True)
+    """Tell the user something on standard error, unless --quiet was given."""
+    Manners.write(message)
+    if not Manners.quiet:
+        typer.echo(f"zerogap {command}: {message}", err=True)
 
 
 @contextlib.contextmanager
@@ -84,6 +114,7 @@ def print_table(rows: Iterable[tuple[str, str]]) -> None:
     rows, say = list(rows), printer()
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
+        Manners.write(f"{name.ljust(width)}  {value}")
         say(f"{name.ljust(width)}  {value}")
 
 
@@ -132,32 +163,52 @@ def score_text(name: str, value: float) -> str:
     return f"{name} {100 * value:.2f} %" if name == "accuracy" else f"{name} {value:.5g}"
 
 
+def time_left(done: float, total: float | None, seconds: float, budget: float | None) -> str:
+    """Return about how long it takes on, from the share that is done; never beyond the budget."""
+    if total is None or done <= 0 or seconds <= 0:
+        return ""
+    left = seconds * max(0.0, total / done - 1.0)
+    if budget is not None:
+        left = min(left, max(0.0, budget - seconds))
+    if left > _LONGEST_GUESS:
+        return ""
+    minutes = f"{left / 60:.0f} min" if left >= 120 else f"{left:.0f} s"
+    return f", about {minutes} left"
+
+
 @contextlib.contextmanager
-def progress(tol: float) -> Iterator[Callable[[Any], None]]:
+def progress(tol: float, max_seconds: float | None = None) -> Iterator[Callable[[Any], None]]:
     """Yield a callback for `solve`: on a terminal it shows the gap, the rate and the time left.
 
     The gap falls by a constant factor per second on most problems, so the bar is logarithmic.
     """
-    if not sys.stderr.isatty():
-        yield lambda record: None
+
+    def log(record: Any) -> None:
+        gap = record.certificate.relative_gap
+        Manners.write(f"epoch {record.epoch:g}, {record.seconds:.3g} s, relative gap {gap:.3g}")
+
+    if not sys.stderr.isatty() or Manners.quiet:
+        yield log
         return
     import math
 
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
     bar = Progress(
         BarColumn(bar_width=20),
         TextColumn("{task.description}", markup=False),
-        TimeRemainingColumn(compact=True),
         console=Console(stderr=True),
         transient=True,
     )
     task = bar.add_task("starting", total=None)
     first, before = math.inf, math.inf
 
+    total = None
+
     def show(record: Any) -> None:
-        nonlocal first, before
+        nonlocal first, before, total
+        log(record)
         gap = record.certificate.relative_gap
         if record.epoch < before:  # a new problem: the first one, or the next class
             first = gap
@@ -165,14 +216,27 @@ def progress(tol: float) -> Iterator[Callable[[Any], None]]:
             bar.reset(task, total=total)
         before = record.epoch
         rate = f" ({record.epoch / record.seconds:.3g}/s)" if record.seconds > 0 else ""
-        bar.update(
-            task,
-            completed=math.log(first / gap) if 0 < gap < first < math.inf else 0,
-            description=f"gap {gap:.1e} of {tol:.0e}, epoch {record.epoch:g}{rate}",
-        )
+        done = math.log(first / gap) if 0 < gap < first < math.inf else 0.0
+        left = time_left(done, total, record.seconds, max_seconds)
+        text = f"gap {gap:.1e} of {tol:.0e}, epoch {record.epoch:g}{rate}{left}"
+        bar.update(task, completed=done, description=text)
 
     with bar:
         yield show
+
+
+@contextlib.contextmanager
+def compiling(command: str) -> Iterator[Callable[[], float]]:
+    """Measure what compilation takes, once for each kind of data, and tell if it is noticed."""
+    from zerogap.kernels.jit import compile_timer
+
+    with compile_timer() as seconds:
+        yield seconds
+    if seconds() > _NOTICED:
+        note(
+            command,
+            f"compiling took {seconds():.1f} s of that, once: zerogap warmup does it in advance",
+        )
 
 
 def start_bar(auto_refresh: bool = True) -> tuple[Any, Any]:

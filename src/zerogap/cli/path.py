@@ -17,17 +17,17 @@ from zerogap.cli.choices import (
     name_or_object,
     or_scale,
 )
-from zerogap.cli.inputs import Input, column_scaler, open_data
+from zerogap.cli.inputs import Input, column_scaler, open_data, tell
 from zerogap.cli.output import (
     NOT_REACHED,
     USAGE,
     as_json,
     check_output,
     failures,
-    note,
     printer,
     stop,
 )
+from zerogap.cli.table_options import table_options
 
 _LOSSES = [loss for loss in Loss if loss not in (Loss.MULTICLASS_HINGE, Loss.SOFTMAX)]
 _SHOWN = 13  # lambdas in the table, in equal ratios
@@ -37,6 +37,7 @@ def register(app: Any) -> None:
     """Add the command to the application."""
 
     @app.command()
+    @table_options(learn=True)
     def path(
         data: Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)],
         lam_min: Annotated[float, typer.Option(help="Smallest lambda.")] = 1e-6,
@@ -77,6 +78,7 @@ def register(app: Any) -> None:
             typer.Option(metavar="PICTURE", help="File for a picture: .png, .svg or .pdf."),
         ] = None,
         json: JsonOption = False,
+        table: Any = None,
     ) -> None:
         """Measure the validation error at every lambda of an interval.
 
@@ -107,9 +109,8 @@ def register(app: Any) -> None:
         with failures("path", can_scale=True):
             if out is not None:
                 check_output(out, data)
-            read = open_data(data, target=target, format=format)
-            for text in read.notes:
-                note("path", text)
+            read = open_data(data, target=target, format=format, table=table)
+            tell("path", read)
             curve = _validate(read, lam_min, lam_max, options, or_scale(scale))
             if out is not None:
                 from zerogap.sweeps import draw_curve

@@ -1,22 +1,34 @@
 """`zerogap predict`: a saved model on new data."""
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from zerogap.cli.choices import DATA_HELP, MODEL_HELP, FormatOption, JsonOption
-from zerogap.cli.inputs import open_for_model
+from zerogap.cli.inputs import Input, open_data, tell
 from zerogap.cli.output import USAGE, as_json, check_output, failures, note, score_text, stop
 from zerogap.cli.stores import is_store, open_store_for_model
+from zerogap.cli.table_options import as_options, table_options
 
 _INTERVAL = ("prediction", "low", "high")
+
+
+class Piece(NamedTuple):
+    """Rows to predict, their targets or None, and their names or None."""
+
+    X: Any
+    y: Any
+    ids: Any
 
 
 def register(app: Any) -> None:
     """Add the command to the application."""
 
     @app.command()
+    @table_options()
     def predict(
         model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
         data: Annotated[
@@ -38,58 +50,196 @@ def register(app: Any) -> None:
                 "zerogap certify checks.",
             ),
         ] = False,
+        threshold: Annotated[
+            float | None,
+            typer.Option(
+                help="Predict the second of two classes where its probability, or without "
+                "probabilities its score, is above this.",
+                show_default="0.5, or a score of 0",
+            ),
+        ] = None,
         format: FormatOption = None,
         out: Annotated[
             Path | None,
             typer.Option(metavar="FILE", help="File to write to instead of standard output."),
         ] = None,
         json: JsonOption = False,
+        table: Any = None,
     ) -> None:
         """Predict with a saved model, one line per row.
 
-        Where the data have targets, the accuracy, or R2, is printed on standard error.  Of a data
-        set with a test part, that part is predicted.  The rows of a store are in its own order.
+        Tables of any size are read some rows after others.  Models trained with --id print CSV,
+        with that column first.  Where the data have targets, the accuracy, or R2, is printed on
+        standard error.  Of a data set with a test part, that part is predicted.  The rows of a
+        store are in its own order.
         """
         if proba + scores + certified > 1:
             stop("predict", "give one of --proba, --scores and --certified", USAGE)
+        if threshold is not None and (proba or scores or certified):
+            stop("predict", "--threshold is for labels: leave the other options out", USAGE)
+        what = "probabilities" if proba else "scores" if scores else "predictions"
         with failures("predict"):
             if out is not None:
                 check_output(out, data, str(model))
-            if is_store(data):
-                file, X = open_store_for_model(model, data, None)
-                y = None
+            file, pieces = _open(model, data, format, table)
+            kind = "certified" if certified else what
+            work = _Work(file.model, kind, threshold)
+            results = map(work.add, pieces)
+            if json:
+                content = work.together(list(results), str(model) if certified else None)
+                texts: Any = [as_json(content), "\n"]
             else:
-                file, given = open_for_model(model, data, format=format, labelled=False)
-                for text in given.notes:
-                    note("predict", text)
-                tested = given.X_test is not None
-                X, y = (given.X_test, given.y_test) if tested else (given.X, given.y)
-            what = "probabilities" if proba else "scores" if scores else "predictions"
-            proved = _certify(file.model, X) if certified else {}
-            word = {"word_of": str(model)} if certified else {}
-            values = proved["prediction"] if certified else _compute(file.model, X, what)
-            classes = getattr(file.model, "classes_", None)
-            quality = _score(file.model, X, y)
-            content = {what: values, "classes": classes, **quality, **proved, **word}
-            content.pop("prediction", None)
-            table = _table(proved) if certified else _lines(values, classes)
-            text = as_json(content) if json else table
+                texts = itertools.chain.from_iterable(work.lines(part) for part in results)
             if out is None:
-                typer.echo(text)
+                for text in texts:
+                    typer.echo(text, nl=False)
             else:
-                out.write_text(f"{text}\n", encoding="utf-8")
-        for name, value in quality.items():
-            note("predict", f"{score_text(name, value)} on {len(values):,} rows")
-        if "certified" in proved:
-            share = 100.0 * proved["certified"].mean()
-            note("predict", f"{share:.4g} % of the labels are proved to be the exact optimum's")
+                from zerogap.io.atomic import write_file
+
+                write_file(out, lambda to: to.writelines(text.encode() for text in texts))
+        for name, value in work.quality().items():
+            note("predict", f"{score_text(name, value)} on {work.rows:,} rows")
         if certified:
+            if work.certified is not None:
+                share = 100.0 * work.certified / work.rows
+                note("predict", f"{share:.4g} % of the labels are proved to be the exact optimum's")
             note("predict", f"by the word of {model}: zerogap certify {model} DATA checks it")
 
 
-def _compute(model: Any, X: Any, what: str) -> Any:
-    if what == "predictions":
+def _open(
+    model: Path, data: str, format: str | None, table: dict[str, Any]
+) -> tuple[Any, Iterator[Piece]]:
+    """Return a model file, and rows to predict, some after others."""
+    if is_store(data):
+        file, store = open_store_for_model(model, data, None)
+        return file, iter([Piece(store, None, None)])
+    from zerogap.model_io import read
+    from zerogap.readers import Encoder
+
+    file = read(model)
+    encoder = file.encoder or Encoder(file.model.n_features_in_)
+    if encoder.columns and (data == "-" or Path(data).exists()):
+        return file, _pieces(data, encoder, format, table)
+    given = open_data(data, encoder=encoder, format=format, table=table, labelled=False)
+    tell("predict", given)
+    tested = given.X_test is not None
+    X, y = (given.X_test, given.y_test) if tested else (given.X, given.y)
+    return file, iter([Piece(X, y, None)])
+
+
+def _pieces(data: str, encoder: Any, format: str | None, table: dict[str, Any]) -> Iterator[Piece]:
+    """Read a table, and tell once what was guessed."""
+    from zerogap.readers import read_pieces
+
+    told: set[str] = set()
+    for part in read_pieces(data, encoder, format=format, options=as_options(table)):
+        guesses = {} if told else part.guesses
+        fresh = tuple(text for text in part.notes if text.split(" in training")[0] not in told)
+        tell("predict", Input(None, None, name=part.name, notes=fresh, guesses=guesses))
+        told.update(("", *(text.split(" in training")[0] for text in fresh)))
+        yield Piece(part.X, part.y, part.ids)
+
+
+class _Work:
+    """Predict some rows after others, and score them."""
+
+    def __init__(self, model: Any, what: str, threshold: float | None) -> None:
+        self.model, self.what, self.threshold = model, what, threshold
+        self.classes: Any = getattr(model, "classes_", None)
+        if threshold is not None and (self.classes is None or len(self.classes) != 2):
+            raise ValueError("--threshold is for models of two classes")
+        self.rows = 0
+        self.right: int | None = None
+        self.sums: tuple[float, ...] | None = None  # rows, first, sum, squares, squared residuals
+        self.certified: int | None = None
+        self.store: Any = None
+        self.begun = False
+
+    def add(self, piece: Piece) -> dict[str, Any]:
+        """Return the columns that there are to print of some rows."""
+        ids = {} if piece.ids is None else {"id": piece.ids}
+        if self.what == "certified":
+            columns = _certify(self.model, piece.X)
+            values = columns["prediction"]
+            if "certified" in columns:
+                self.certified = (self.certified or 0) + int(columns["certified"].sum())
+        else:
+            values = _compute(self.model, piece.X, self.what, self.threshold)
+            columns = {"": values}
+        self.rows += len(values)
+        if self.what in ("predictions", "certified"):
+            self._score(piece, values)
+        else:
+            self._score(piece, _compute(self.model, piece.X, "predictions", None))
+        return ids | columns
+
+    def _score(self, piece: Piece, labels: Any) -> None:
+        """Count what is right, where the data have targets and not something in their place."""
+        import numpy as np
+
+        if not hasattr(piece.X, "shape"):
+            self.store = piece.X
+        if piece.y is None:
+            return
+        y = piece.y
+        if self.classes is not None:
+            if self.right is not None or np.isin(y, self.classes).any():
+                self.right = (self.right or 0) + int((y == labels).sum())
+        elif y.dtype.kind not in "OUS":
+            n, first, total, squares, left = self.sums or (0, float(y[0]), 0.0, 0.0, 0.0)
+            away = y - first
+            more = float(away.sum()), float((away**2).sum()), float(((y - labels) ** 2).sum())
+            self.sums = (n + len(y), first, total + more[0], squares + more[1], left + more[2])
+
+    def quality(self) -> dict[str, float]:
+        """Return accuracy or R2, if it is known."""
+        if self.store is not None:
+            same = (self.store.classes is not None) == (self.classes is not None)
+            name = "R2" if self.classes is None else "accuracy"
+            return {name: float(self.model.score(self.store))} if same else {}
+        if self.right is not None:
+            return {"accuracy": self.right / self.rows}
+        if self.sums is None:
+            return {}
+        n, _, total, squares, left = self.sums
+        spread = squares - total * total / n
+        return {"R2": 1.0 - left / spread if spread > 0 else float(left == 0)}
+
+    def lines(self, columns: dict[str, Any]) -> Iterator[str]:
+        """Yield some rows as text: one value per line, or CSV under a header."""
+        if set(columns) == {""} and columns[""].ndim == 1:
+            yield "".join(f"{_text(value)}\n" for value in columns[""].tolist())
+            return
+        shown: dict[str, Any] = {}
+        for name, values in columns.items():
+            if name:
+                shown[name] = values
+            elif values.ndim == 1:
+                shown["prediction"] = values
+            else:
+                shown |= dict(zip(map(_text, self.classes.tolist()), values.T, strict=True))
+        yield _table(shown, header=not self.begun)
+        self.begun = True
+
+    def together(self, parts: list[dict[str, Any]], word_of: str | None) -> dict[str, Any]:
+        """Return all rows as one object."""
+        import numpy as np
+
+        names = list(parts[0])
+        whole = {n: np.concatenate([np.asarray(part[n]) for part in parts]) for n in names}
+        first = "predictions" if self.what == "certified" else self.what
+        renamed = {{"": first, "prediction": first}.get(n, n): v for n, v in whole.items()}
+        word = {} if word_of is None else {"word_of": word_of}
+        return renamed | {"classes": self.classes, **self.quality(), **word}
+
+
+def _compute(model: Any, X: Any, what: str, threshold: float | None) -> Any:
+    if what == "predictions" and threshold is None:
         return model.predict(X)
+    if what == "predictions":
+        likely = hasattr(model, "predict_proba")
+        values = model.predict_proba(X)[:, 1] if likely else model.decision_function(X)
+        return model.classes_[(values > threshold).astype(int)]
     method = {"probabilities": "predict_proba", "scores": "decision_function"}[what]
     if not hasattr(model, "classes_"):
         raise ValueError(f"a model of numbers has no {what}: leave --proba and --scores out")
@@ -111,42 +261,21 @@ def _certify(model: Any, X: Any) -> dict[str, Any]:
         return dict(zip(names, model.predict_certified(X), strict=True))
 
 
-def _table(columns: dict[str, Any]) -> str:
+def _table(columns: dict[str, Any], header: bool) -> str:
     """Return columns as CSV."""
     import csv
     import io
 
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    lists = [[_text(value) for value in column.tolist()] for column in columns.values()]
+    if header:
+        writer.writerow(columns)
+    lists = [
+        [_text(value) for value in (c.to_pylist() if hasattr(c, "to_pylist") else c.tolist())]
+        for c in columns.values()
+    ]
     writer.writerows(zip(*lists, strict=True))
-    return buffer.getvalue().rstrip("\n")
-
-
-def _score(model: Any, X: Any, y: Any) -> dict[str, float]:
-    """Return accuracy or R2, where the data have targets and not just something in their place."""
-    import numpy as np
-
-    from zerogap.store import Store
-
-    if isinstance(X, Store):
-        same_kind = (X.classes is not None) == hasattr(model, "classes_")
-        name = "R2" if X.classes is None else "accuracy"
-        return {name: float(model.score(X))} if same_kind else {}
-    if y is None:
-        return {}
-    if hasattr(model, "classes_"):
-        known = np.isin(y, model.classes_).any()
-        return {"accuracy": float(model.score(X, y))} if known else {}
-    return {"R2": float(model.score(X, y))} if y.dtype.kind not in "OUS" else {}
-
-
-def _lines(values: Any, classes: Any) -> str:
-    """Return one line per row; several columns are CSV, under the names of the classes."""
-    if values.ndim == 1:
-        return "\n".join(map(_text, values.tolist()))
-    return _table(dict(zip(map(_text, classes.tolist()), values.T, strict=True)))
+    return buffer.getvalue()
 
 
 def _text(label: Any) -> str:

@@ -19,12 +19,14 @@ from zerogap.cli.output import (
     stop,
 )
 from zerogap.cli.stores import is_store, open_store, open_store_for_model
+from zerogap.cli.table_options import table_options
 
 
 def register(app: Any) -> None:
     """Add the commands to the application."""
 
     @app.command()
+    @table_options()
     def prove(
         model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
         data: Annotated[
@@ -41,6 +43,7 @@ def register(app: Any) -> None:
         ] = 1000,
         format: FormatOption = None,
         json: JsonOption = False,
+        table: Any = None,
     ) -> None:
         """Write a proof of how far a saved model is at most from the optimum.
 
@@ -52,7 +55,7 @@ def register(app: Any) -> None:
             from zerogap import model_io
 
             check_output(out, str(model), data)
-            file, given = _open_for_model(model, data, format)
+            file, given = _open_for_model(model, data, format, table)
             rows = (given.X, given.y, given.sample_weight)
             proof = model_io.prove(file.model, *rows, effort=effort)
             model_io.save_proof(proof, out, encoder=file.encoder)
@@ -63,6 +66,7 @@ def register(app: Any) -> None:
         print_table([*_rows(claims), ("proof", str(out))])
 
     @app.command()
+    @table_options()
     def verify(
         proof: Annotated[
             Path, typer.Argument(metavar="PROOF", help="File that zerogap prove has written.")
@@ -72,6 +76,7 @@ def register(app: Any) -> None:
         ],
         format: FormatOption = None,
         json: JsonOption = False,
+        table: Any = None,
     ) -> None:
         """Decide whether a proof is true on these data, in exact arithmetic.
 
@@ -82,7 +87,7 @@ def register(app: Any) -> None:
             from zerogap.model_io.proofs import reader_of
 
             held = verifier.load(proof)
-            given = _open(data, reader_of(held), format)
+            given = _open(data, reader_of(held), format, table)
             answer, reason, found = verifier.verify(held, given.X, given.y, given.sample_weight)
             claims = _claims(held) if answer == "true" else []
             if json:
@@ -99,7 +104,9 @@ def register(app: Any) -> None:
             print_table([*_rows(claims), ("data", size), ("answer", "true")])
 
 
-def _open_for_model(model: Path, data: str, format: str | None) -> tuple[Any, Input]:
+def _open_for_model(
+    model: Path, data: str, format: str | None, table: dict[str, Any]
+) -> tuple[Any, Input]:
     """Read a model, and data in the way that the model's own were read.
 
     Weights beside the data are kept if the model was fitted with them.
@@ -109,19 +116,22 @@ def _open_for_model(model: Path, data: str, format: str | None) -> tuple[Any, In
         return file, _loaded(store)
     from zerogap.estimators.updates import data_fingerprint
 
-    file, given = open_for_model(model, data, format=format)
-    for weights in (None, _weights(data)):
+    file, given = open_for_model(model, data, format=format, table=table)
+    for weights in (given.sample_weight, None, _weights(data)):
         if data_fingerprint(file.model, given.X, given.y, weights) == file.fingerprint:
             return file, replace(given, sample_weight=weights)
     note("prove", "these are not the data of the training, bit for bit; the proof is for these")
     return file, given
 
 
-def _open(data: str, encoder: Any, format: str | None) -> Input:
+def _open(data: str, encoder: Any, format: str | None, table: dict[str, Any]) -> Input:
     """Read data from a file or a store, with the weights that are beside them."""
     if is_store(data):
         return _loaded(open_store(data, format=format).X)
-    return replace(open_data(data, encoder=encoder, format=format), sample_weight=_weights(data))
+    given = open_data(data, encoder=encoder, format=format, table=table)
+    return (
+        given if given.sample_weight is not None else replace(given, sample_weight=_weights(data))
+    )
 
 
 def _loaded(store: Any) -> Input:

@@ -17,17 +17,17 @@ from zerogap.cli.choices import (
     name_or_object,
     or_scale,
 )
-from zerogap.cli.inputs import Input, column_scaler, open_data
+from zerogap.cli.inputs import Input, column_scaler, open_data, tell
 from zerogap.cli.output import (
     NOT_REACHED,
     USAGE,
     as_json,
     check_output,
     failures,
-    note,
     printer,
     stop,
 )
+from zerogap.cli.table_options import table_options
 
 _DEFAULT_LAM = "1e-6:1:7"
 _COLUMNS = ("error", "standard_error", "train_error", "relative_gap", "epochs")
@@ -41,6 +41,7 @@ def register(app: Any) -> None:
     """Add the command to the application."""
 
     @app.command()
+    @table_options(learn=True)
     def sweep(
         data: Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)],
         lam: Annotated[
@@ -109,6 +110,7 @@ def register(app: Any) -> None:
             Path | None, typer.Option(metavar="FILE", help="File for the table, as CSV.")
         ] = None,
         json: JsonOption = False,
+        table: Any = None,
     ) -> None:
         """Measure the validation error over a grid of parameters.
 
@@ -140,9 +142,8 @@ def register(app: Any) -> None:
             for path in (out, csv):
                 if path is not None:
                     check_output(path, data)
-            read = open_data(data, target=target, format=format)
-            for text in read.notes:
-                note("sweep", text)
+            read = open_data(data, target=target, format=format, table=table)
+            tell("sweep", read)
             transform = _transform(str(scale), not no_intercept, share if h else None, seed)
             outcome = _sweep(read, grid, transform, options)
             if out is not None:

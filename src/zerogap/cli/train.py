@@ -1,7 +1,6 @@
 """`zerogap train`: from a file to a certified model."""
 
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +19,15 @@ from zerogap.cli.choices import (
     name_or_object,
     or_scale,
 )
-from zerogap.cli.inputs import Input, open_data, open_with_test, scale_input
+from zerogap.cli.inputs import (
+    Input,
+    column_scaler,
+    file_digest,
+    open_data,
+    open_with_test,
+    scale_input,
+    tell,
+)
 from zerogap.cli.output import (
     NOT_REACHED,
     USAGE,
@@ -28,6 +35,7 @@ from zerogap.cli.output import (
     certificate_json,
     certificate_rows,
     check_output,
+    compiling,
     failures,
     note,
     print_table,
@@ -36,18 +44,14 @@ from zerogap.cli.output import (
     stop,
 )
 from zerogap.cli.stores import MemoryOption, is_store, open_store, refuse_memory
-
-
-class ClassWeight(StrEnum):
-    """Weights of the classes."""
-
-    BALANCED = "balanced"
+from zerogap.cli.table_options import as_options, is_given, table_options
 
 
 def register(app: Any) -> None:
     """Add the command to the application."""
 
     @app.command()
+    @table_options(learn=True, weight=True)
     def train(
         data: Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)],
         loss: Annotated[
@@ -67,8 +71,24 @@ def register(app: Any) -> None:
             bool, typer.Option("--no-intercept", help="Fit no intercept.")
         ] = False,
         class_weight: Annotated[
-            ClassWeight | None, typer.Option(help="Let all classes count the same.")
+            str | None,
+            typer.Option(
+                metavar="WEIGHTS",
+                help="Weights of classes: balanced lets all count the same, no=1,yes=5 gives them.",
+                show_default=False,
+            ),
         ] = None,
+        cv: Annotated[
+            int | None,
+            typer.Option(
+                min=2,
+                metavar="FOLDS",
+                help="Choose lam by cross-validation in so many folds, over all lambdas between "
+                "--cv-min and the largest that matters; in place of --lam.",
+                show_default=False,
+            ),
+        ] = None,
+        cv_min: Annotated[float, typer.Option(help="Smallest lambda of --cv.", min=0)] = 1e-5,
         scale: ScaleOption = Scale.NONE,
         solver: Annotated[
             str,
@@ -113,7 +133,15 @@ def register(app: Any) -> None:
                 "are saved unasked.",
             ),
         ] = False,
+        report: Annotated[
+            Path | None,
+            typer.Option(
+                metavar="PAGE",
+                help="File for a page on the model: certificate, coefficients, curves, columns.",
+            ),
+        ] = None,
         json: JsonOption = False,
+        table: Any = None,
     ) -> None:
         """Train a linear model to a proved distance from the optimum.
 
@@ -136,31 +164,50 @@ def register(app: Any) -> None:
         with failures("train", can_scale=not is_store(data)):
             if out is not None:
                 check_output(out, data, test)
-            if checkpoint is not None:
-                check_output(checkpoint, data, test)
+            for path in (checkpoint, report):
+                if path is not None:
+                    check_output(path, data, test)
             try:
                 model = _make_model(loss, solver, class_weight, settings)
+                if cv is not None and lam is not None:
+                    raise ValueError("--cv chooses lam: leave --lam out")
+                as_options(table)
             except ValueError as error:
                 stop("train", str(error), USAGE)
-            options = {"target": target, "format": format}
+            options = {"target": target, "format": format, "table": table}
             if is_store(data):
+                for name, value in (("cv", cv), ("report", report)):
+                    if value is not None:
+                        raise ValueError(f"--{name} needs rows in memory, not a store")
                 given = _open(data, test, max_memory, scale, **options)
             else:
                 refuse_memory(max_memory, data)
                 given = open_with_test(data, test, **options)
-                for text in given.notes:
-                    note("train", text)
-                given = scale_input(given, str(scale), not no_intercept)
+                tell("train", given)
                 _check_targets(given, model)
-            _fit(model, given, tol)
+            _set_class_weight(model, class_weight, given)
+            chosen = None if cv is None else _choose_lam(model, given, cv, cv_min, str(scale))
+            if not is_store(data):
+                given = scale_input(given, str(scale), not no_intercept)
+            with compiling("train") as compiled:
+                _fit(model, given, tol)
+            about = {"training": _training(given, data), "deviation": _deviation(given)}
             if out is not None:
-                _save(model, out, encoder=given.encoder, keep_dual=keep_dual or None)
-            report = _report(model, given, out)
+                _save(model, out, encoder=given.encoder, keep_dual=keep_dual or None, **about)
+            told = (
+                _report(model, given, out)
+                | {"compile_seconds": compiled()}
+                | ({} if chosen is None else {"cv": chosen})
+            )
+            if report is not None:
+                from zerogap.cli.report import write_report
+
+                write_report(report, model, given, told, about["deviation"])
         if json:
-            typer.echo(as_json(report))
+            typer.echo(as_json(told))
         else:
-            _show(report, model, tol)
-        if not report["converged"]:
+            _show(told, model, tol)
+        if not told["converged"]:
             advice = "" if is_store(data) else or_scale(scale)
             stop("train", _shortfall(model.certificate_, tol, out, advice), NOT_REACHED)
 
@@ -174,18 +221,86 @@ def _make_model(loss: str, solver: str, class_weight: str | None, settings: dict
     phi = name_or_object(loss, ALL_LOSSES)
     method = name_or_object(solver, SOLVERS)
     if as_loss(phi).task != "regression":
-        weights = class_weight and str(class_weight)
-        return LinearClassifier(phi, solver=method, class_weight=weights, **settings)
+        return LinearClassifier(phi, solver=method, **settings)
     if class_weight is not None:
         raise ValueError(f"--class-weight is for classes, and --loss {loss} for numbers")
     return LinearRegressor(phi, solver=method, **settings)
+
+
+def _set_class_weight(model: Any, text: str | None, given: Input) -> None:
+    """Set weights of classes, which the classes in the data must have."""
+    import numpy as np
+
+    if text is None or text == "balanced":
+        if text is not None:
+            model.set_params(class_weight=text)
+        return
+    classes = given.X.classes if given.y is None else np.unique(given.y)
+    known = {str(label): label for label in classes.tolist()}
+    known |= {name.removesuffix(".0"): label for name, label in known.items()}
+    weights = {}
+    for part in text.split(","):
+        name, _, number = part.rpartition("=")
+        try:
+            weights[known[name.strip()]] = float(number)
+        except (KeyError, ValueError):
+            raise ValueError(
+                f"--class-weight must be balanced or CLASS=NUMBER,..., got {part!r}; the classes "
+                f"are {', '.join(map(str, classes.tolist()[:10]))}"
+            ) from None
+    model.set_params(class_weight=weights)
+
+
+def _choose_lam(model: Any, given: Input, folds: int, least: float, scale: str) -> dict[str, Any]:
+    """Set lam to the one of the lowest error in cross-validation, and return what was found."""
+    from zerogap.paths import PathError
+    from zerogap.sweeps import path_cv
+
+    if given.sample_weight is not None or getattr(model, "class_weight", None) is not None:
+        raise ValueError("--cv knows no weights: leave --weight and --class-weight out")
+    names = ("loss", "l1_ratio", "fit_intercept", "solver", "tol", "max_epochs", "random_state")
+    options = {name: getattr(model, name) for name in names}
+    options["transform"] = column_scaler(scale, model.fit_intercept)
+    try:
+        curve = path_cv(given.X, given.y, least, None, folds=folds, groups=given.groups, **options)
+    except PathError as error:
+        stop("train", f"--cv: {error.found}: raise --cv-min or --tol{or_scale(scale)}", NOT_REACHED)
+    model.set_params(lam=float(curve.best.lam))
+    best = curve.best
+    return {
+        "folds": folds,
+        "lam": float(best.lam),
+        "measure": curve.measure,
+        "error": float(best.error),
+        "standard_error": float(best.standard_error),
+    }
+
+
+def _deviation(given: Input) -> Any:
+    """Return the standard deviations of the features; None of those in a store."""
+    if not hasattr(given.X, "shape"):
+        return None
+    from zerogap.readers.scaling import deviation
+
+    return deviation(given.X)
+
+
+def _training(given: Input, data: str) -> dict[str, Any]:
+    """Return what a model file says of the data it was trained on."""
+    store = not hasattr(given.X, "shape")
+    rows = given.X.n_samples if store else given.X.shape[0]
+    return {"name": Path(given.name).name or given.name, "rows": int(rows)} | (
+        {} if store or (digest := file_digest(data)) is None else {"sha256": digest}
+    )
 
 
 def _open(data: str, test: str | None, max_memory: str | None, scale: Any, **options: Any) -> Input:
     """Open a store to train from, and the data for test."""
     from zerogap.readers import Encoder
 
+    table = options.pop("table")
     unfit = {**options, "scale": scale if scale != Scale.NONE else None}
+    unfit |= dict.fromkeys(is_given(table), True)
     given = open_store(data, max_memory, **unfit)
     if test is None:
         return given
@@ -225,11 +340,12 @@ def _fit(model: Any, given: Input, tol: float) -> None:
 
     from sklearn.exceptions import ConvergenceWarning
 
-    with warnings.catch_warnings(), progress(tol) as show:
+    with warnings.catch_warnings(), progress(tol, model.max_seconds) as show:
         warnings.simplefilter("ignore", ConvergenceWarning)  # the exit code and a line say it
         model.set_params(callback=show)
+        weights = () if given.sample_weight is None else (given.sample_weight,)
         try:
-            model.fit(given.X, given.y)
+            model.fit(given.X, given.y, *weights)
         except TypeError as error:  # of an option's value
             raise ValueError(f"{model.loss}, {model.solver}: {error}") from error
         except KeyboardInterrupt:
@@ -248,7 +364,10 @@ def _save(model: Any, out: Path, **options: Any) -> None:
         save(model, out, **options)
     except OSError as error:
         spare = Path(tempfile.mkdtemp(prefix="zerogap-"), out.name)
-        save(model, spare, **options)
+        try:
+            save(model, spare, **options)
+        except OSError:  # not there either: the user knows the first place
+            raise OSError(error.errno, error.strerror, str(out)) from error
         raise OSError(f"cannot write {out} ({error.strerror}): the model is in {spare}") from error
 
 
@@ -256,10 +375,13 @@ def _report(model: Any, given: Input, out: Path | None) -> dict[str, Any]:
     """Return what there is to say of the fit, scores included."""
     store = not hasattr(given.X, "shape")
     rows, features = (given.X.n_samples, given.X.n_features) if store else given.X.shape
-    total = given.X.total_weight if store else rows
+    weights = given.sample_weight
+    total = given.X.total_weight if store else rows if weights is None else float(weights.sum())
     classes = getattr(model, "classes_", None)
     return {
         "data": given.name,
+        "guessed": given.guesses,
+        "notes": list(given.notes),
         "rows": rows,
         "features": features,
         "classes": None if classes is None else len(classes),
@@ -287,12 +409,20 @@ def _show(report: dict[str, Any], model: Any, tol: float) -> None:
     print_table(
         [
             ("data", f"{report['data']}: {size}"),
-            ("loss", f"{report['loss']}, lam {report['lam']:.4g}"),
+            ("loss", f"{report['loss']}, lam {report['lam']:.4g}{_chosen(report)}"),
             *certificate_rows(model.certificate_, tol),
             *scores,
             ("model", report["model"] or "not saved: give --out MODEL"),
         ]
     )
+
+
+def _chosen(report: dict[str, Any]) -> str:
+    """Say how lam was chosen."""
+    if (found := report.get("cv")) is None:
+        return ""
+    error = f"{found['measure']} {found['error']:.4g} +- {found['standard_error']:.2g}"
+    return f", the best of {found['folds']} folds: {error}"
 
 
 def _shortfall(certificate: Any, tol: float, out: Path | None, advice: str) -> str:

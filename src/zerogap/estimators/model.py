@@ -12,6 +12,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import (
+    _check_n_features,
+    check_array,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
@@ -55,6 +57,7 @@ def _names(tasks: tuple[str, ...]) -> str:
 class LinearModel(BaseEstimator):
     """What classifier and regressor share: parameters checked, problems solved, results kept."""
 
+    encoder_: Any = None  # of a model file: what turns tables into features
     _task: str
     _data: Any = None  # of the fit, if they are kept
     _failure: Exception | None = None  # of a GPU, in the fit
@@ -412,14 +415,20 @@ class LinearModel(BaseEstimator):
             return self._device_rows(X, y)
         if y is not _NO_TARGETS:
             self._moved = False
-        refuse_type(X)
+        if self.encoder_ is None:
+            refuse_type(X)
         common: dict[str, Any] = {
             "accept_sparse": True,
             "dtype": [np.float64, np.float32],
             "ensure_all_finite": False,
         }
         if y is _NO_TARGETS:
+            if self.encoder_ is not None and not self._has_own_names(X):
+                X = check_array(self.encoder_.features_of(X), **common)
+                _check_n_features(self, X, reset=False)
+                return as_rows(X)
             return as_rows(validate_data(self, X, reset=False, **common))
+        self.encoder_ = None
         refuse_targets(y)
         if is_plain(X, y):  # validation would take longer than small fits
             self.n_features_in_ = X.shape[1]
@@ -428,6 +437,11 @@ class LinearModel(BaseEstimator):
             return as_rows(X), y
         X, y = validate_data(self, X, y, y_numeric=self._task == "regression", **common)
         return as_rows(X).with_own_structure(), y
+
+    def _has_own_names(self, X: Any) -> bool:
+        """Tell whether X is a table of the features themselves, and not of what they come from."""
+        own = getattr(self, "feature_names_in_", ())
+        return hasattr(X, "columns") and [*map(str, X.columns)] == [*own]
 
     def _device_rows(self, X: Any, y: Any) -> Any:
         """Validate X where it is, and y on the processor."""

@@ -6,13 +6,15 @@ notices no other edit, except those that `Struct` makes visible by putting them 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import inspect
 import os
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, typeof, types
-from numba.core import cgutils
+from numba.core import cgutils, event
 from numba.extending import (
     NativeValue,
     intrinsic,
@@ -48,6 +50,30 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return njit(cache=_CACHE, nogil=True, **_OPTIONS)(function)
     except RuntimeError:  # no folder to keep machine code in: compile in every process
         return njit(nogil=True, **_OPTIONS)(function)
+
+
+class _CompileTimer(event.Listener):
+    """Adds up the seconds in which kernels are compiled; those inside others count once."""
+
+    def __init__(self) -> None:
+        self.seconds, self.depth, self.began = 0.0, 0, 0.0
+
+    def on_start(self, event: Any) -> None:
+        self.began = time.perf_counter() if self.depth == 0 else self.began
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            self.seconds += time.perf_counter() - self.began
+
+
+@contextlib.contextmanager
+def compile_timer() -> Iterator[Callable[[], float]]:
+    """Yield a function that tells for how many seconds kernels have been compiled since."""
+    timer = _CompileTimer()
+    with event.install_listener("numba:compile", timer):
+        yield lambda: timer.seconds
 
 
 def exact_kernel(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -55,6 +55,10 @@ class ModelFile:
         Version of zerogap that wrote the file.
     has_dual : bool
         Whether the dual variables were kept.
+    training : dict
+        Name, rows and SHA-256 of the file of the fit, as far as they are known.
+    deviation : array or None
+        Standard deviation of each feature in the data of the fit.
     """
 
     model: Model
@@ -62,6 +66,8 @@ class ModelFile:
     fingerprint: str
     version: str
     has_dual: bool
+    training: dict[str, Any] = dataclasses.field(default_factory=dict)
+    deviation: np.ndarray | None = None
 
 
 def save(
@@ -70,6 +76,8 @@ def save(
     *,
     encoder: Any = None,
     keep_dual: bool | None = None,
+    training: dict[str, Any] | None = None,
+    deviation: np.ndarray | None = None,
 ) -> None:
     """Write a fitted estimator to one file, atomically.
 
@@ -89,6 +97,10 @@ def save(
         Whether to keep the dual variables, with which `zerogap.model_io.recertify` proves the
         certificate at once and the model can `update` and `forget`.  By default if they take 8 MB
         or less.
+    training : dict, optional
+        What to say of the data of the fit: texts and numbers by name.
+    deviation : array of shape (n_features,), optional
+        Standard deviations of the features of the fit, by which `zerogap show` sorts coefficients.
 
     Examples
     --------
@@ -103,6 +115,7 @@ def save(
     >>> bool((same.decision_function(X) == model.decision_function(X)).all())
     True
     """
+    encoder = model.encoder_ if encoder is None and hasattr(model, "encoder_") else encoder
     name = type(model).__name__
     if _ESTIMATORS.get(name) is not type(model):
         raise ValueError(f"only {' and '.join(_ESTIMATORS)} can be saved, got {name}")
@@ -118,6 +131,7 @@ def save(
         "fingerprint": model.fingerprint_,
         "feature_names": None if names is None else list(names),
         "encoder": None if encoder is None else encoder.to_json(),
+        "training": training or {},
     }
     arrays = {"coef": model.coef_, "intercept": np.asarray(model.intercept_)}
     if isinstance(model, LinearClassifier):
@@ -130,6 +144,8 @@ def save(
         if model.row_ids_[-1] != len(model.row_ids_) - 1:  # rows are missing in between
             arrays["row_ids"] = model.row_ids_
     arrays |= _bounds(model)
+    if deviation is not None:
+        arrays["deviation"] = np.asarray(deviation, dtype=np.float64)
     write_file(Path(path), lambda file: write(file, header, arrays))
 
 
@@ -214,7 +230,23 @@ def _build(content: bytes) -> ModelFile:
         model.feature_names_in_ = np.array(names, dtype=object)
     encoder = _encoder(header.get("encoder"), d)
     version = _get(header, "library", str)
-    return ModelFile(model, encoder, model.fingerprint_, version, "dual" in arrays)
+    if encoder is not None and encoder.columns:
+        model.encoder_ = encoder
+        if not hasattr(model, "feature_names_in_"):
+            model.feature_names_in_ = np.array(encoder.feature_names, dtype=object)
+    training = _training(header.get("training", {}))
+    deviation = _floats(arrays, "deviation") if "deviation" in arrays else None
+    if deviation is not None and (deviation.shape != (d,) or (deviation < 0).any()):
+        raise FileError(f"deviation must be {d} numbers of 0 or more")
+    more = "dual" in arrays, training, deviation
+    return ModelFile(model, encoder, model.fingerprint_, version, *more)
+
+
+def _training(value: Any) -> dict[str, Any]:
+    plain = isinstance(value, dict) and all(type(v) in (str, int, float) for v in value.values())
+    if not plain:
+        raise FileError(f"what it says of its training data is {short(value)}")
+    return value
 
 
 def _set_arrays(model: Any, arrays: dict[str, np.ndarray], object_classes: bool) -> None:

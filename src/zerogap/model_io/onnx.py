@@ -20,8 +20,11 @@ def to_onnx(
 ) -> Any:
     """Export the predictions of a fitted estimator to ONNX.
 
-    The graph has one input, "X" of shape (n_samples, n_features).  Its outputs are those of the
-    estimator's methods: for a regressor "prediction"; for a classifier "label" and "scores", and
+    The graph has one input, "X" of shape (n_samples, n_features).  That of a model which was
+    trained on a table has instead one input of shape (n_samples, 1) for each column, under its
+    name, and the encoder inside: numbers and truth values as numbers, NaN where missing;
+    categories and texts as texts, "" where missing; dates as days since 1970 (float64).  Words of
+    texts need ONNX Runtime.  The outputs are those of the estimator's methods: for a regressor "prediction"; for a classifier "label" and "scores", and
     "probabilities" where there is ``predict_proba``.  Names of features
     are in the metadata, as JSON.
 
@@ -59,7 +62,13 @@ def to_onnx(
     graph = _Graph(onnx, np.dtype(dtype))
     W = graph.number("coef", np.atleast_2d(model.coef_))
     b = graph.number("intercept", np.atleast_1d(model.intercept_))
-    graph.node("Gemm", ["X", W, b], "linear", transB=1)
+    if model.encoder_ is not None:
+        from zerogap.model_io.onnx_encoder import encode
+
+        X = encode(graph, model.encoder_)
+    else:
+        X = graph.input("X", graph.dtype, model.n_features_in_)
+    graph.node("Gemm", [X, W, b], "linear", transB=1)
     if hasattr(model, "classes_"):
         _classify(graph, model)
     else:
@@ -109,6 +118,8 @@ class _Graph:
 
     def __init__(self, onnx: Any, dtype: np.dtype) -> None:
         self.onnx, self.dtype = onnx, dtype
+        self.kind = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+        self.inputs: list[Any] = []
         self.nodes: list[Any] = []
         self.tensors: dict[str, Any] = {}
         self.outputs: list[Any] = []
@@ -123,6 +134,11 @@ class _Graph:
     def number(self, name: str, value: Any) -> str:
         """Add a constant of the type in which the graph computes."""
         return self.tensor(name, np.asarray(value, dtype=self.dtype))
+
+    def input(self, name: str, dtype: np.dtype, width: int = 1) -> str:
+        """Declare an input, of so many columns."""
+        self.inputs.append(self.declaration(name, [None, width], dtype))
+        return name
 
     def node(self, kind: str, inputs: list[str], name: str = "", **attributes: Any) -> str:
         """Add an operation; return the name of its result."""
@@ -144,15 +160,19 @@ class _Graph:
     def finish(self, model: Any) -> Any:
         """Return the whole, checked."""
         helper = self.onnx.helper
-        inputs = [self.declaration("X", [None, model.n_features_in_], self.dtype)]
         tensors = list(self.tensors.values())
         name = type(model).__name__
-        graph = helper.make_graph(self.nodes, name, inputs, self.outputs, tensors)
+        graph = helper.make_graph(self.nodes, name, self.inputs, self.outputs, tensors)
         opset = [helper.make_opsetid("", _OPSET)]
+        domains = {node.domain for node in self.nodes if node.domain}
+        if domains:
+            from zerogap.model_io.onnx_encoder import DOMAINS
+
+            opset += [helper.make_opsetid(name, DOMAINS[name]) for name in sorted(domains)]
         proto = helper.make_model(
             graph, opset_imports=opset, ir_version=_IR, producer_name="zerogap"
         )
         if hasattr(model, "feature_names_in_"):
             helper.set_model_props(proto, {"feature_names": json.dumps([*model.feature_names_in_])})
-        self.onnx.checker.check_model(proto, full_check=True)
+        self.onnx.checker.check_model(proto, full_check="com.microsoft" not in domains)
         return proto

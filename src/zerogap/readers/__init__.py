@@ -1,18 +1,36 @@
-"""Data from files: svmlight, CSV, TSV, Parquet and npz, plain or packed."""
+"""Data from files: svmlight, tables of many formats and npz, plain or packed."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from zerogap.readers.encoder import Column, Encoder
-from zerogap.readers.files import DataError, default_limit
+from zerogap.readers.columns import Category, Column, Date, Flag, Number, Text
+from zerogap.readers.encoder import Encoder
+from zerogap.readers.files import DataError, Stream, default_limit, open_source
 from zerogap.readers.formats import FORMATS, TABLES, open_as
+from zerogap.readers.options import TableOptions
 
-__all__ = ["FORMATS", "Column", "Data", "DataError", "Encoder", "read"]
+__all__ = [
+    "FORMATS",
+    "Category",
+    "Column",
+    "Data",
+    "DataError",
+    "Date",
+    "Encoder",
+    "Flag",
+    "Number",
+    "TableOptions",
+    "Text",
+    "read",
+    "read_pieces",
+]
 
 _MOST_FEATURES = 2**31 - 1
 
@@ -35,6 +53,10 @@ class Data:
         The source's name for messages.
     notes : tuple of str
         What was ignored, for the user to know.
+    guesses : dict of str
+        What was guessed of a table: separator, decimal sign, encoding, target, sheet.
+    weight, ids : arrays or None
+        Weights and names of the rows, of tables that have columns for them.
     """
 
     X: Any
@@ -44,6 +66,9 @@ class Data:
     encoder: Encoder | None = None
     name: str = ""
     notes: tuple[str, ...] = ()
+    guesses: dict[str, str] = field(default_factory=dict)
+    weight: np.ndarray | None = None
+    ids: Any = None
 
 
 def read(
@@ -56,6 +81,7 @@ def read(
     encoder: Encoder | None = None,
     labelled: bool = True,
     max_bytes: int | None = None,
+    options: TableOptions | None = None,
 ) -> Data:
     r"""Read rows, and targets where there are any, from a file.
 
@@ -63,12 +89,12 @@ def read(
     ----------
     source : path, or "-" for standard input
         gzip, bzip2 and xz are unpacked, whatever the name says.
-    format : {"svmlight", "csv", "tsv", "parquet", "npz"}, optional
-        By default told from the first bytes (Parquet, npz) or the name (.csv, .tsv); anything
-        else is svmlight.
+    format : {"svmlight", "csv", "tsv", "parquet", "arrow", "jsonl", "xlsx", "npz"}, optional
+        By default told from the first bytes or the name; anything else is CSV if its first line
+        has separators and is no line of svmlight.
     target : str, optional
-        The column to predict (CSV, TSV, Parquet).  By default the last column if it is called
-        target, label, y or class.
+        The column of a table to predict.  By default the last column if it is called target,
+        label, y or class.
     n_features : int, optional
         Number of columns of svmlight data; by default the largest index.
     zero_based : bool
@@ -80,6 +106,8 @@ def read(
     max_bytes : int, optional
         The most that the unpacked file, and the arrays made of it, may take.  By default three
         quarters of the machine's memory.
+    options : TableOptions, optional
+        What else is known of a table, and what to do with its columns.
 
     Returns
     -------
@@ -111,10 +139,9 @@ def read(
     with open_as(source, format, limit) as (stream, kind):
         name = stream.name
         if kind in TABLES:
-            from zerogap.readers.tables import read_table
-
-            X, y, encoder, notes = read_table(stream, kind, target, encoder, labelled)
-            return Data(X, y, encoder.feature_names, encoder.target, encoder, name, notes)
+            with _again(source, stream, limit) as opened:
+                how = options or TableOptions()
+                return _read_table(opened, kind, target, encoder, labelled, how, limit, name)
         if encoder is not None and encoder.columns:
             raise DataError(f"is a matrix ({kind}), but the model was trained on a table")
         if kind == "npz":
@@ -127,6 +154,116 @@ def read(
             d = n_features if encoder is None else encoder.n_features
             X, y = read_svmlight(stream, d, zero_based, labelled)
         return Data(encoder.scaled(X) if encoder else X, y, encoder=encoder, name=name)
+
+
+def read_pieces(
+    source: str | os.PathLike[str],
+    encoder: Encoder,
+    *,
+    format: str | None = None,
+    options: TableOptions | None = None,
+) -> Iterator[Data]:
+    """Read new data some rows after others, to the features of an encoder; targets if there.
+
+    Parameters
+    ----------
+    source, encoder, format, options
+        As for `read`.
+
+    Yields
+    ------
+    Data
+    """
+    with open_as(source, format, 1 << 62) as (stream, kind):
+        if kind not in TABLES or not encoder.columns:
+            found = read(source, format=kind, encoder=encoder, labelled=False, options=options)
+            yield found
+            return
+        from zerogap.readers import recipes
+        from zerogap.readers.tables import TableFile
+
+        with _again(source, stream, 1 << 62) as opened:
+            how = (options or TableOptions()).after(encoder.reading)
+            file = TableFile(opened, kind, how, encoder.reading.get("decimal"))
+            notes: tuple[str, ...] = (*file.notes, *encoder.check_names(list(file.names)))
+            for part in recipes.read_pieces(file, encoder, labelled=False):
+                yield Data(
+                    part.X,
+                    part.y,
+                    encoder=encoder,
+                    name=stream.name,
+                    notes=(*notes, *(text for text in part.notes if text not in notes)),
+                    guesses=file.guesses,
+                    ids=part.ids,
+                )
+
+
+@contextmanager
+def _again(source: Any, stream: Stream, limit: int) -> Iterator[Any]:
+    """Yield what opens a source anew; standard input is copied into a file for that."""
+    if source != "-":
+        yield lambda: open_source(source, limit)
+        return
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(prefix="zerogap-") as copy:
+        while piece := stream.read():
+            copy.write(piece)
+        copy.flush()
+        yield lambda: open_source(copy.name, limit)
+
+
+def _read_table(
+    opened: Any,
+    kind: str,
+    target: str | None,
+    encoder: Encoder | None,
+    labelled: bool,
+    options: TableOptions,
+    limit: int,
+    name: str,
+) -> Data:
+    """Read a table into memory; its encoder is learnt here unless given."""
+    from zerogap.readers import recipes
+    from zerogap.readers.tables import TableFile
+
+    if encoder is not None and not encoder.columns:
+        raise DataError("is a table, but the model was trained on a matrix (svmlight or npz)")
+    if encoder is None:
+        file = TableFile(opened, kind, options)
+        encoder, table = recipes.learn_whole(file, target, options)
+        if target is None:
+            file.guesses["target"] = str(encoder.target)
+    else:
+        options = options.after(encoder.reading)
+        file = TableFile(opened, kind, options, encoder.reading.get("decimal"))
+        if labelled:
+            recipes.find_target(list(file.names), encoder.target, labelled)
+        table = file.table(recipes.new_types(file, encoder))
+    names = len(table.column_names)
+    needed = table.num_rows * (8 * encoder.n_features if encoder.is_dense else 12 * names)
+    if needed > limit:
+        raise DataError(
+            f"becomes {encoder.n_features} features of {table.num_rows} rows, more than "
+            f"max_bytes={limit} bytes: leave out columns with many categories (--drop), or pool "
+            f"rare ones (--min-count)"
+        )
+    part = recipes.whole_part(file, encoder, table, labelled)
+    notes = [*file.notes, *part.notes]
+    if file.bad_lines:
+        notes.append(f"left out {file.bad_lines:,} lines with more or fewer cells than the header")
+    return Data(
+        part.X,
+        part.y,
+        encoder.feature_names,
+        encoder.target,
+        encoder,
+        name,
+        tuple(notes),
+        file.guesses,
+        part.weight,
+        part.ids,
+    )
 
 
 def _check_features(n_features: int | None) -> None:

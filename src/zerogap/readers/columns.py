@@ -1,16 +1,294 @@
-"""Columns of a pyarrow Table as NumPy arrays."""
+"""Columns of a table, and the features that each of them becomes."""
 
 from __future__ import annotations
 
-import re
-from typing import Any
+import sys
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from zerogap.readers import cells
 from zerogap.readers.files import DataError
 
-NUMBER = re.compile(r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$")
-_MOSTLY = 0.9  # a text column with this share of numbers is a numeric one with stray text
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MOST_DAYS = 4e6  # from 1970: ten thousand years
+POOLED = "(other)"
+WORDS = r"[^\p{L}\p{N}]+"  # what parts two words
+
+
+class CellError(DataError):
+    """A cell is not what it should be; `row` counts from 0, and readers turn it into a line."""
+
+    def __init__(self, row: int, column: str, what: str) -> None:
+        super().__init__(f"row {row + 1}, column {column!r}: {what}")
+        self.row, self.column, self.what = row, column, what
+
+
+class Entries(NamedTuple):
+    """Some features of some rows: entry k of row i has this value and belongs to this feature."""
+
+    values: np.ndarray
+    features: np.ndarray
+    unseen: int = 0  # rows whose category is not known
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, and how it becomes features.
+
+    The subclasses are what there is; `from_json` chooses among them.
+    """
+
+    name: str
+    kind: ClassVar[str] = ""
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        raise NotImplementedError
+
+    @property
+    def width(self) -> int:
+        """How many features the column becomes."""
+        return len(self.features)
+
+    @property
+    def per_row(self) -> int:
+        """How many of them a row has at most, those of a text apart."""
+        return 1
+
+    def entries(self, column: Any, before: int, missing: tuple[str, ...]) -> Any:
+        """Return the features of some rows; `before` counts those before them, for messages."""
+        raise NotImplementedError
+
+    def words(self) -> str:
+        """Say what is done to the column."""
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the column as plain lists, numbers and strings."""
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {"kind": self.kind} | {k: list(v) if type(v) is tuple else v for k, v in own.items()}
+
+
+@dataclass(frozen=True)
+class Number(Column):
+    """Numbers; with `fill` for missing ones and, if `indicator`, a feature that tells of them.
+
+    `decimal` is the decimal sign of the text that the column was read from, `form` what else it
+    had: percent, grouped or a currency, in words.
+    """
+
+    fill: float | None = None
+    indicator: bool = False
+    decimal: str = "."
+    form: str = ""
+    kind: ClassVar[str] = "number"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (self.name, f"{self.name} missing") if self.indicator else (self.name,)
+
+    @property
+    def per_row(self) -> int:
+        return 1 + self.indicator
+
+    def read(self, column: Any, before: int, missing: tuple[str, ...]) -> np.ndarray:
+        """Return the numbers of some rows, NaN where one is missing."""
+        return read_numbers(self.name, column, before, self.decimal, missing)
+
+    def entries(self, column: Any, before: int, missing: tuple[str, ...]) -> Entries:
+        values, absent = filled(self, self.read(column, before, missing), before)
+        if not self.indicator:
+            return Entries(values[:, None], np.zeros((len(values), 1), dtype=np.int32))
+        pair = np.column_stack([values, absent])
+        return Entries(pair, np.broadcast_to(np.arange(2, dtype=np.int32), pair.shape))
+
+    def words(self) -> str:
+        form = f" ({self.form})" if self.form else ""
+        filled = "" if self.fill is None else f", missing ones become {self.fill:.6g}"
+        told = ", with a feature that tells of them" if self.indicator else ""
+        return f"number{form}{filled}{told}"
+
+
+@dataclass(frozen=True)
+class Flag(Number):
+    """False and true, in these words, as 0 and 1; missing ones as among numbers."""
+
+    false: str = "false"
+    true: str = "true"
+    kind: ClassVar[str] = "flag"
+
+    def read(self, column: Any, before: int, missing: tuple[str, ...]) -> np.ndarray:
+        import pyarrow.compute as pc
+
+        texts, places = cells.distinct(column)
+        known = {self.false: 0.0, "0": 0.0, "false": 0.0, self.true: 1.0, "1": 1.0, "true": 1.0}
+        gone = {*cells.MISSING_TEXTS, *missing}
+        lower = pc.utf8_lower(texts).to_pylist()
+        absent = np.array([text in gone for text in texts.to_pylist()], dtype=bool)
+        values = np.array([known.get(text, np.nan) for text in lower])
+        bad = (np.isnan(values) & ~absent)[places]
+        if bad.any():
+            row = int(np.argmax(bad))
+            text = texts[int(places[row])].as_py()
+            raise CellError(
+                before + row,
+                self.name,
+                f"{text!r} where the model needs {self.false} or {self.true}",
+            )
+        return values[places]
+
+    def words(self) -> str:
+        return super().words().replace("number", f"{self.false} is 0, {self.true} is 1", 1)
+
+
+@dataclass(frozen=True)
+class Category(Column):
+    """Text of these categories, 1 for the row's own and 0 for the others.
+
+    Missing text is the category "".  With `pooled`, there is one more for all others; without,
+    those are zeros.  `trims` tells whether blanks around the text count for nothing.
+    """
+
+    categories: tuple[str, ...] = ()
+    pooled: bool = False
+    trims: bool = True
+    kind: ClassVar[str] = "category"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        named = (*self.categories, POOLED) if self.pooled else self.categories
+        return tuple(f"{self.name}={value}" for value in named)
+
+    def entries(self, column: Any, before: int, missing: tuple[str, ...]) -> Entries:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        texts = category_texts(column, missing) if self.trims else plain_texts(column)
+        known = pa.array(self.categories, pa.string())
+        code = pc.index_in(texts, known).fill_null(-1).to_numpy()
+        unseen = code < 0
+        if self.pooled:
+            code = np.where(unseen, len(self.categories), code)
+            unseen = np.zeros_like(unseen)
+        values = np.where(unseen, 0.0, 1.0)[:, None]
+        features = np.maximum(code, 0).astype(np.int32)[:, None]
+        return Entries(values, features, int(unseen.sum()))
+
+    def words(self) -> str:
+        pooled = ", rare ones pooled" if self.pooled else ""
+        return f"{len(self.categories):,} categories{pooled}"
+
+
+@dataclass(frozen=True)
+class Date(Column):
+    """Dates: days since `origin`, a day counted from 1970, year, month, weekday and hour.
+
+    `order` is that of day, month and year in text, `has_time` whether hours are features, `fill`
+    the day that takes the place of missing ones, of which a feature tells if `indicator`.
+    """
+
+    origin: float = 0.0
+    order: str = "ymd"
+    has_time: bool = False
+    fill: float | None = None
+    indicator: bool = False
+    kind: ClassVar[str] = "date"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        parts = ("days", "year", *(f"month={m}" for m in _MONTHS), *(f"day={d}" for d in _WEEKDAYS))
+        more = ("hour",) * self.has_time + ("missing",) * self.indicator
+        return tuple(f"{self.name} {part}" for part in (*parts, *more))
+
+    @property
+    def per_row(self) -> int:
+        return 4 + self.has_time + self.indicator
+
+    def entries(self, column: Any, before: int, missing: tuple[str, ...]) -> Entries:
+        found = read_dates(self.name, column, before, self.order, missing)
+        days, absent = filled(self, found.days, before)
+        whole = np.floor(days)
+        months = whole.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+        weekday = (whole.astype(np.int64) + 3) % 7  # 1 January 1970 was a Thursday
+        one, n = np.ones(len(days)), len(days)
+        values = [days - self.origin, 1970.0 + months // 12, one, one]
+        features = [np.zeros(n), one, 2 + months % 12, 14 + weekday]
+        if self.has_time:
+            values.append(24.0 * (days - whole))
+            features.append(np.full(n, 21.0))
+        if self.indicator:
+            values.append(absent.astype(np.float64))
+            features.append(np.full(n, 21.0 + self.has_time))
+        return Entries(np.column_stack(values), np.column_stack(features).astype(np.int32))
+
+    def words(self) -> str:
+        first = np.datetime64(int(self.origin), "D")
+        parts = "year, month, weekday" + (" and hour" if self.has_time else "")
+        filled = "" if self.fill is None else ", missing ones filled in"
+        return f"date: days since {first}, {parts}{filled}"
+
+
+@dataclass(frozen=True)
+class Text(Column):
+    """Words of a text: each has the weight count times `idf`, and a row has length 1."""
+
+    vocabulary: tuple[str, ...] = ()
+    idf: tuple[float, ...] = ()
+    kind: ClassVar[str] = "text"
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}: {word}" for word in self.vocabulary)
+
+    @property
+    def per_row(self) -> int:
+        return 0
+
+    def entries(self, column: Any, before: int, missing: tuple[str, ...]) -> Any:
+        """Return the words of some rows as a CSR matrix."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        from scipy import sparse
+
+        split = split_words(column)
+        known = pa.array(self.vocabulary, pa.string())
+        code = pc.index_in(split.flatten(), known).fill_null(-1).to_numpy()
+        lengths = pc.list_value_length(split).fill_null(0).to_numpy()
+        rows = np.repeat(np.arange(len(lengths)), lengths)[code >= 0]
+        code = code[code >= 0]
+        X = sparse.csr_matrix((np.ones(len(code)), (rows, code)), (len(lengths), self.width))
+        X.sum_duplicates()
+        X.data *= np.asarray(self.idf)[X.indices]
+        norms = np.sqrt(np.bincount(_rows_of(X), X.data**2, minlength=X.shape[0]))
+        X.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(X.indptr))
+        return X
+
+    def words(self) -> str:
+        return f"text: {len(self.vocabulary):,} words, tf-idf"
+
+
+def filled(column: Number | Date, values: np.ndarray, before: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return values with the missing ones filled in, and which ones were missing."""
+    absent = np.isnan(values)
+    if not absent.any():
+        return values, absent
+    if column.fill is None:
+        row = before + int(np.argmax(absent))
+        raise CellError(
+            row, column.name, "no value, and the model was trained without --impute: fill one in"
+        )
+    return np.where(absent, column.fill, values), absent
+
+
+KINDS: dict[str, type[Column]] = {c.kind: c for c in (Number, Flag, Category, Date, Text)}
+
+
+def _rows_of(X: Any) -> np.ndarray:
+    return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
 
 
 def is_text(kind: Any) -> bool:
@@ -22,111 +300,175 @@ def is_text(kind: Any) -> bool:
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
-def numbers(name: str, column: Any, before: int = 0) -> np.ndarray:
-    """Return a column as finite float64; messages count the rows before it."""
+def is_date(kind: Any) -> bool:
+    """Tell whether a pyarrow type is that of dates, with a time or not."""
+    from pyarrow import types
+
+    return types.is_date(kind) or types.is_timestamp(kind)
+
+
+def read_numbers(
+    name: str, column: Any, before: int, decimal: str, missing: tuple[str, ...]
+) -> np.ndarray:
+    """Return a column as float64, NaN where there is no value; anything else is refused."""
     import pyarrow as pa
 
     kind = pa.types
     if is_text(column.type):
-        row, text = _first_text(column, before)
-        raise DataError(f"row {row}, column {name!r}: {text!r} where the model needs a number")
-    if kind.is_null(column.type):
-        raise DataError(f"column {name!r} is empty: leave it out")
-    if kind.is_binary(column.type):
-        raise DataError(f"column {name!r} is not text in UTF-8: save the file as UTF-8")
-    numeric = kind.is_integer, kind.is_floating, kind.is_boolean, kind.is_decimal
-    if not any(test(column.type) for test in numeric):
-        raise DataError(
-            f"column {name!r} holds {column.type} values: turn them into numbers, "
-            f"or leave the column out"
-        )
-    if kind.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    values = column.cast(pa.float64(), safe=False).to_numpy()  # nulls become NaN
-    if not (finite := np.isfinite(values)).all():
-        row = int(np.argmin(finite))
-        what = "infinity" if np.isinf(values[row]) else "no value"
-        raise DataError(
-            f"row {before + row + 1}, column {name!r}: {what}; "
-            f"fill in a number, or leave the row out"
+        found = cells.numbers(column, decimal, missing)
+        if found.bad.any():
+            row = int(np.argmax(found.bad))
+            text = column[row].as_py()
+            raise CellError(before + row, name, f"{text!r} where the model needs a number")
+        values = found.values
+    elif kind.is_null(column.type):
+        values = np.full(len(column), np.nan)
+    else:
+        values = _plain_numbers(name, column)
+    if np.isinf(values).any():
+        row = int(np.argmax(np.isinf(values)))
+        sign = "inf" if values[row] > 0 else "-inf"
+        raise CellError(
+            before + row,
+            name,
+            f"infinity; write a number there, or --missing={sign} takes {sign} for a missing value",
         )
     return values
 
 
-def targets(name: str, column: Any, before: int = 0) -> np.ndarray:
-    """Return a column as strings, whole numbers, booleans or finite float64."""
+def _plain_numbers(name: str, column: Any) -> np.ndarray:
     import pyarrow as pa
 
-    if is_text(column.type):
-        if column.null_count:
-            row = before + int(np.argmax(column.is_null().to_numpy()))
-            raise DataError(f"row {row + 1}, column {name!r}: no target; leave the row out")
-        return np.array(column.cast(pa.string()).to_pylist())
-    values = numbers(name, column, before)
-    whole = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
-    return column.to_numpy() if whole else values
+    kind = pa.types
+    if kind.is_binary(column.type):
+        raise DataError(f"column {name!r} is not text in UTF-8: give --encoding, as latin-1")
+    numeric = kind.is_integer, kind.is_floating, kind.is_boolean, kind.is_decimal
+    if not any(test(column.type) for test in numeric):
+        raise DataError(
+            f"column {name!r} holds {column.type} values: turn them into numbers, "
+            f"or leave the column out (--drop {name})"
+        )
+    if kind.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    values = column.cast(pa.float64(), safe=False)
+    return np.asarray(values.to_numpy(**cells.copied(values)))  # nulls become NaN
 
 
-class Tally:
-    """The texts of a column, counted, some rows after others."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.rows, self.numeric = name, 0, 0
-        self.texts: set[str] = set()
-        self.stray: tuple[int, str] | None = None  # row and text of the first that is no number
-
-    def add(self, column: Any) -> None:
-        """Count some rows."""
-        import pyarrow.compute as pc
-
-        counts = pc.value_counts(_text(column))
-        values, rows = counts.field("values"), counts.field("counts").to_numpy()
-        numeric = pc.match_substring_regex(values, NUMBER.pattern).to_numpy(zero_copy_only=False)
-        if self.stray is None and not numeric.all():
-            self.stray = _first_text(column, self.rows)
-        self.rows, self.numeric = self.rows + len(column), self.numeric + int(rows[numeric].sum())
-        self.texts.update(values.to_pylist())
-
-    def categories(self) -> tuple[str, ...]:
-        """Return the texts in order."""
-        if _MOSTLY * self.rows < self.numeric < self.rows and self.stray is not None:
-            row, text = self.stray
-            raise DataError(
-                f"row {row}, column {self.name!r}: {text!r} among numbers; "
-                f"write a number there, or leave the row out"
-            )
-        return tuple(sorted(self.texts))
-
-
-def categories(name: str, column: Any) -> tuple[str, ...] | None:
-    """Return the categories of a column of text, in order; None for one of numbers."""
-    if not is_text(column.type):
-        numbers(name, column)
-        return None
-    tally = Tally(name)
-    tally.add(column)
-    return tally.categories()
-
-
-def codes(known: tuple[str, ...], column: Any) -> np.ndarray:
-    """Return the position of each row's category among those known, -1 for another."""
+def read_dates(
+    name: str, column: Any, before: int, order: str, missing: tuple[str, ...]
+) -> cells.Dates:
+    """Return a column as days since 1970, NaN where there is none; anything else is refused."""
+    if is_date(column.type):
+        days = cells.temporal_days(column)
+        return cells.Dates(days, np.zeros(len(days), dtype=bool), bool((days % 1 > 0).any()))
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    return pc.index_in(_text(column), pa.array(known, pa.string())).fill_null(-1).to_numpy()
+    found = cells.dates(column.cast(pa.string()), order, missing)
+    if found.bad.any():
+        row = int(np.argmax(found.bad))
+        text = column[row].as_py()
+        raise CellError(before + row, name, f"{text!r} where the model needs a date ({order})")
+    return found
 
 
-def _text(column: Any) -> Any:
+def plain_texts(column: Any) -> Any:
     """Return a column as strings, "" where missing."""
     import pyarrow as pa
 
     return column.cast(pa.string()).fill_null("")
 
 
-def _first_text(column: Any, before: int = 0) -> tuple[int, str]:
-    """Return row number and text of the first value that is not a number."""
+def category_texts(column: Any, missing: tuple[str, ...]) -> Any:
+    """Return a column as strings without blanks around them, "" where missing."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    text = _text(column)
-    row = int(np.argmin(pc.match_substring_regex(text, NUMBER.pattern).to_numpy()))
-    return before + row + 1, text[row].as_py()
+    if pa.types.is_floating(column.type):  # a number in whose column others have a point
+        column = pc.replace_substring_regex(column.cast(pa.string()), r"\.0$", "")
+    texts = pc.utf8_trim_whitespace(plain_texts(column))
+    absent = pc.is_in(texts, pa.array([*cells.MISSING_TEXTS, *missing], pa.string()))
+    return pc.if_else(absent, "", texts)
+
+
+def split_words(column: Any) -> Any:
+    """Return the words of each row, in small letters."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lower = pc.utf8_lower(plain_texts(column))
+    lower = lower.combine_chunks() if isinstance(lower, pa.ChunkedArray) else lower
+    return pc.split_pattern_regex(lower, WORDS)
+
+
+def column_from_json(value: Any) -> Column:
+    """Return the column that `to_json` described, also that of earlier versions."""
+    check(isinstance(value, dict), "bad column")
+    if set(value) == {"name", "categories"}:  # before there were kinds
+        name, categories = value["name"], value["categories"]
+        own = {"name": name, "kind": "number"}
+        value = own if categories is None else own | {"categories": categories, "trims": False}
+        value["kind"] = "number" if categories is None else "category"
+    cls = KINDS.get(value["kind"]) if isinstance(value.get("kind"), str) else None
+    check(cls is not None, "a column of a kind that is unknown here")
+    assert cls is not None
+    given = {k: v for k, v in value.items() if k != "kind"}
+    check(set(given) <= {f.name for f in fields(cls)}, "a column with too much in it")
+    check(type(given.get("name")) is str, "a column's name is no text")
+    checked = {k: _CHECKS[k](v) for k, v in given.items() if k != "name"}
+    made = cls(given["name"], **checked)
+    if isinstance(made, Category):
+        check(len(made.categories) > 0, "categories is no list")
+    if isinstance(made, Number):
+        check(made.decimal in (".", ","), "a decimal sign that is none")
+    if isinstance(made, Date):
+        check(made.order in cells.DATE_ORDERS, "an order of dates that is none")
+        check(abs(made.origin) < _MOST_DAYS, "an origin beyond the calendar")
+        check(abs(made.fill or 0.0) < _MOST_DAYS, "a date beyond the calendar")
+    if isinstance(made, Text):
+        check(0 < len(made.vocabulary) == len(made.idf), "as many words as weights")
+    return made
+
+
+def check(valid: bool, what: str) -> None:
+    """Refuse a description of an encoder."""
+    if not valid:
+        raise DataError(f"is no encoder: {what}")
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    check(isinstance(value, list), "categories is no list")
+    check(all(type(c) is str for c in value), "a category is no text")
+    check(len(set(value)) == len(value), "a category is there twice")
+    return tuple(value)
+
+
+def _finite(value: Any) -> float:
+    check(type(value) in (int, float) and abs(value) <= sys.float_info.max, "no finite number")
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    check(type(value) is bool, "neither true nor false")
+    return value
+
+
+def _word(value: Any) -> str:
+    check(type(value) is str and len(value) <= 200, "no word")
+    return value
+
+
+def _maybe(value: Any) -> float | None:
+    return None if value is None else _finite(value)
+
+
+def _floats(value: Any) -> tuple[float, ...]:
+    check(isinstance(value, list), "idf is no list")
+    return tuple(map(_finite, value))
+
+
+_CHECKS: dict[str, Any] = {
+    **dict.fromkeys(("categories", "vocabulary"), _texts),
+    **dict.fromkeys(("indicator", "pooled", "trims", "has_time"), _flag),
+    **dict.fromkeys(("decimal", "form", "false", "true", "order"), _word),
+    **{"fill": _maybe, "origin": _finite, "idf": _floats},
+}

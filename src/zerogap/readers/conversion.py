@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from zerogap.problem.checks import as_seed
-from zerogap.readers import Data, DataError, read
-from zerogap.readers.batches import Table, learn_table, table_pieces
-from zerogap.readers.files import Stream, open_source
+from zerogap.readers import Data, DataError, TableOptions, read, recipes
+from zerogap.readers.files import open_source
 from zerogap.readers.formats import TABLES, named, open_as
 from zerogap.readers.svmlight import svmlight_pieces
+from zerogap.readers.tables import TableFile
 from zerogap.store import Progress, Store
 from zerogap.store.sources import Options, Piece, Source
 from zerogap.store.writer import free_number, write
@@ -39,6 +39,7 @@ def convert(
     random_state: int = 0,
     force: bool = False,
     progress: Report | None = None,
+    options: TableOptions | None = None,
 ) -> Store:
     r"""Turn a file into a store, in bounded memory.
 
@@ -46,16 +47,14 @@ def convert(
     svmlight file, after reading what lies before it of all others.  A source that has changed
     meanwhile is refused.  However often that happens, the store is the same.
 
-    Text columns of tables become one feature for each category, as in `zerogap.readers.read`.
-    Tables that have some are read twice, the first time for the categories.  The first 1 MB of
-    CSV and TSV tells which columns are numbers: text in such a column later is refused, and so are
-    lines longer than that.
+    Columns of tables become features as in `zerogap.readers.read`.  Tables are read twice, the
+    first time to learn what their columns are.  Lines of CSV and TSV longer than 1 MB are refused.
 
     Parameters
     ----------
     source : path, or "-" for svmlight from standard input
-        svmlight, CSV, TSV, Parquet or npz; all but Parquet may be packed.  An npz file must fit
-        into memory.
+        svmlight, a table or npz.  CSV, TSV, plain Parquet and Arrow are read by pieces; other
+        formats must fit into memory.
     store : path
         The folder to make.
     format, target, n_features, zero_based
@@ -64,6 +63,8 @@ def convert(
         As for `write_store`.
     progress : callable, optional
         Called with a `Progress` now and then.
+    options : TableOptions, optional
+        What else is known of a table, and what to do with its columns.
 
     Returns
     -------
@@ -88,19 +89,20 @@ def convert(
     (2, 3, array([-1.,  1.]))
     """
     report: Report = progress or (lambda progress: None)
-    options = Options(task, n_features, dtype, max_memory, as_seed(random_state), force)
+    how = Options(task, n_features, dtype, max_memory, as_seed(random_state), force)
     free_number(Path(store), force)  # before a table is searched for categories
     kind = format or "svmlight"
     if source != "-":
         with open_as(source, format, _UNLIMITED) as (_, kind):
             pass
     if kind in TABLES:
-        rows: Source = _TableFile(source, kind, target, task == "regression", report)
+        said = options or TableOptions()
+        rows: Source = _TableFile(source, kind, target, task == "regression", report, said)
     elif kind == "npz":
         rows = _Arrays(source, read(source, format=kind))
     else:
         rows = _SvmlightFile(source, n_features, zero_based)
-    return write(Path(store), rows, options, report)
+    return write(Path(store), rows, how, report)
 
 
 class _File(Source):
@@ -144,26 +146,39 @@ class _TableFile(_File):
         target: str | None,
         numeric_target: bool,
         report: Report,
+        options: TableOptions,
     ) -> None:
         if path == "-":
             raise DataError(f"{kind} cannot be converted from standard input: give a file")
-        super().__init__(path, format=kind, target=target)
+        said = repr(options) if options != TableOptions() else None
+        super().__init__(path, format=kind, target=target, **({"options": said} if said else {}))
+        self.whole_target = not numeric_target
+        self.notes: list[str] = []
 
-        def seen(rows: int, stream: Stream) -> None:
-            report(Progress("scanning", rows, stream.place(), self.total))
+        def seen(rows: int) -> None:
+            report(Progress("scanning", rows, self.table.place, self.total))
 
         with named(path):
-            self.table: Table = learn_table(self._open, kind, target, numeric_target, seen)
-        self.feature_names = list(self.table.encoder.feature_names or ())
-        self.encoder = self.table.encoder.to_json()
+            self.table = TableFile(self._open, kind, options)
+            self.notes = self.table.notes
+            how = (target, options, numeric_target, seen)
+            self.recipe = recipes.learn_pieces(self.table, *how)
+        self.how = how
+        self.feature_names = list(self.recipe.feature_names or ())
+        self.encoder = self.recipe.to_json()
 
     def _open(self) -> Any:
         return open_source(self.path, _UNLIMITED)
 
     def pieces(self, position: Any) -> Iterator[Piece]:
-        with named(self.path), self._open() as stream:
-            for X, y, rows in table_pieces(stream, self.table, position or 0):
-                yield Piece(X, y, None, rows, stream.place())
+        how = (True, position or 0, self.whole_target)
+        with named(self.path):
+            try:
+                for part in recipes.read_pieces(self.table, self.recipe, *how):
+                    yield Piece(part.X, part.y, part.weight, part.rows, self.table.place)
+            except DataError:  # a look at all rows tells better what is wrong, and what to do
+                recipes.learn_all(self.table, *self.how, self.table.first_types())
+                raise
 
 
 class _Arrays(_File):

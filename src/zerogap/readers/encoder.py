@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from zerogap.readers import columns, scaling
+from zerogap.readers import scaling
+from zerogap.readers.columns import Column, Text, check, column_from_json
 from zerogap.readers.files import DataError
+from zerogap.readers.options import TableOptions
 
 _MOST_FEATURES = 2**31 - 1
+_FIELDS = ("n_features", "columns", "target", "text_target", "shift", "scale")
+_LATER: dict[str, Any] = {  # not in the files of earlier versions
+    "weight": None,
+    "id": None,
+    "drop_missing": False,
+    "left_out": [],
+    "reading": {},
+}
 _MOST_FILLED = 1 << 25  # zeros of new, sparse data that a shift may fill: 400 MB
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: numbers, or text of these categories."""
-
-    name: str
-    categories: tuple[str, ...] | None = None
-
-    @property
-    def width(self) -> int:
-        """How many features the column becomes."""
-        return 1 if self.categories is None else len(self.categories)
 
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
     """What turns new data into the features that a model was trained on.
 
-    A column of numbers is one feature; a number that is missing or infinite is refused.  A column
-    of text is one feature for each of its categories, 1 for the row's own and 0 for the others;
-    missing text is the category "".  A category not seen in training becomes zeros.  Then the
-    features are scaled, where `fit_scaling` has learnt how.
+    Each column of a table becomes the features that `zerogap.readers.columns` describes: numbers,
+    truth values, categories, dates and words.  All that was learnt for that comes from the
+    training rows.  Then the features are scaled, where `fit_scaling` has learnt how.
 
     Parameters
     ----------
@@ -49,6 +45,14 @@ class Encoder:
     shift, scale : arrays of n_features, optional
         A feature x becomes (x - shift) * scale.  Shifts, all zero where nothing was to be shifted,
         come from standard scaling; there are none in max-abs scaling.
+    weight, id : str, optional
+        Columns with the weights and with the names of rows.
+    drop_missing : bool
+        Whether training rows in which something is missing were left out.
+    left_out : tuple of (str, str)
+        Other columns, and why each of them is no feature.
+    reading : dict, optional
+        How the file of the training was written, for new files that do not tell.
 
     Examples
     --------
@@ -65,73 +69,90 @@ class Encoder:
     shift: np.ndarray | None = None
     scale: np.ndarray | None = None
 
+    weight: str | None = None
+    id: str | None = None
+    drop_missing: bool = False
+    left_out: tuple[tuple[str, str], ...] = ()
+    reading: dict[str, Any] = field(default_factory=dict)
+
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Name of each feature, column or column=category; None for matrices."""
+        """Name of each feature, such as column or column=category; None for matrices."""
         if not self.columns:
             return None
-        return tuple(
-            name
-            for c in self.columns
-            for name in (
-                [c.name] if c.categories is None else [f"{c.name}={v}" for v in c.categories]
-            )
-        )
+        return tuple(name for column in self.columns for name in column.features)
 
     @property
     def is_dense(self) -> bool:
         """Whether tables become dense matrices: unless two thirds of the entries would be zero."""
-        return 3 * len(self.columns) >= self.n_features
+        if any(isinstance(column, Text) for column in self.columns):
+            return False
+        return 3 * sum(column.per_row for column in self.columns) >= self.n_features
 
-    @classmethod
-    def fit(cls, table: Any, target: str | None) -> Encoder:
-        """Learn the columns of a pyarrow Table and their categories."""
-        learnt = (
-            Column(name, columns.categories(name, table[name]))
-            for name in table.column_names
-            if name != target
-        )
-        text = target is not None and columns.is_text(table[target].type)
-        return cls.of_columns(tuple(learnt), target, text)
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Texts that mean that there is no value, besides the usual ones."""
+        return tuple(self.reading.get("missing", ()))
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of the columns that a training row needs."""
+        more = (self.target, self.weight)
+        return (*(c.name for c in self.columns), *(name for name in more if name is not None))
 
     @classmethod
     def of_columns(
-        cls, learnt: tuple[Column, ...], target: str | None, text_target: bool
+        cls, learnt: tuple[Column, ...], target: str | None, text_target: bool, **more: Any
     ) -> Encoder:
         """Return the encoder of these columns, in the order of the table."""
         if not learnt:
             raise DataError("has no column besides the target")
-        return cls(sum(c.width for c in learnt), learnt, target, text_target)
+        return cls(sum(c.width for c in learnt), learnt, target, text_target, **more)
 
     def transform(self, table: Any, before: int = 0) -> tuple[Any, tuple[str, ...]]:
         """Return features of a pyarrow Table, dense or CSR, and notes on what was ignored.
 
         Messages count the rows before it.
         """
-        missing = [c.name for c in self.columns if c.name not in table.column_names]
-        if missing:
-            raise DataError(f"lacks {_listed('column', missing)}, which the model was trained on")
-        known = {self.target, *(c.name for c in self.columns)}
-        extra = [name for name in table.column_names if name not in known]
-        notes = [f"ignored {_listed('column', extra)}, unknown to the model"] if extra else []
-        shape = (table.num_rows, len(self.columns))
-        values, features = np.empty(shape), np.empty(shape, dtype=np.int32)
-        first = 0
-        for k, column in enumerate(self.columns):
-            cells = table[column.name]
-            if column.categories is None:
-                values[:, k] = columns.numbers(column.name, cells, before)
-                features[:, k] = first
+        notes = self.check_names(table.column_names)
+        values, features, texts, first = [], [], [], 0
+        for column in self.columns:
+            found = column.entries(table[column.name], before, self.missing)
+            if isinstance(column, Text):
+                texts.append((first, found))
             else:
-                code = columns.codes(column.categories, cells)
-                values[:, k], features[:, k] = code >= 0, first + np.maximum(code, 0)
-                if unseen := int((code < 0).sum()):
+                values.append(found.values)
+                features.append(found.features + first)
+                if found.unseen:
                     notes.append(
-                        f"column {column.name!r} has categories not seen in training in {unseen} "
-                        f"of {len(code)} rows: they count as none"
+                        f"column {column.name!r} has categories not seen in training in "
+                        f"{found.unseen} of {table.num_rows} rows: they count as none"
                     )
             first += column.width
-        return self.scaled(self._spread(values, features)), tuple(notes)
+        shape = table.num_rows, 0
+        X = self._spread(
+            np.hstack(values) if values else np.empty(shape),
+            np.hstack(features) if features else np.empty(shape, dtype=np.int32),
+        )
+        for first, words in texts:
+            X = X + _widened(words, first, self.n_features)
+        return self.scaled(X), tuple(notes)
+
+    def features_of(self, X: Any) -> Any:
+        """Return the features of a DataFrame, pyarrow table or file; an array is taken as such."""
+        from zerogap.readers.frames import features_of
+
+        return features_of(self, X)
+
+    def check_names(self, names: list[str]) -> list[str]:
+        """Refuse a table that lacks columns; return a note on those that are not known."""
+        missing = [c.name for c in self.columns if c.name not in names]
+        if missing:
+            raise DataError(f"lacks {_listed('column', missing)}, which the model was trained on")
+        known = {self.target, self.weight, self.id, *(c.name for c in self.columns)}
+        known.update(name for name, _ in self.left_out)
+        extra = [name for name in names if name not in known]
+        return [f"ignored {_listed('column', extra)}, unknown to the model"] if extra else []
 
     def _spread(self, values: np.ndarray, features: np.ndarray) -> Any:
         """Put values[i, k] at column features[i, k] of row i."""
@@ -146,7 +167,7 @@ class Encoder:
         from scipy import sparse
 
         X = sparse.csr_matrix(
-            (values.ravel(), features.ravel(), np.arange(0, n * k + 1, k)),
+            (values.ravel(), features.ravel(), k * np.arange(n + 1)),
             shape=(n, self.n_features),
         )
         X.eliminate_zeros()
@@ -221,34 +242,55 @@ class Encoder:
         """Return the encoder as plain lists, numbers and strings."""
         return {
             "n_features": self.n_features,
-            "columns": [
-                {"name": c.name, "categories": c.categories and list(c.categories)}
-                for c in self.columns
-            ],
+            "columns": [column.to_json() for column in self.columns],
             "target": self.target,
             "text_target": self.text_target,
             "shift": None if self.shift is None else self.shift.tolist(),
             "scale": None if self.scale is None else self.scale.tolist(),
+            "weight": self.weight,
+            "id": self.id,
+            "drop_missing": self.drop_missing,
+            "left_out": [list(pair) for pair in self.left_out],
+            "reading": self.reading,
         }
 
     @classmethod
     def from_json(cls, value: Any) -> Encoder:
         """Return the encoder that `to_json` described; DataError for anything else."""
-        fields = ("n_features", "columns", "target", "text_target", "shift", "scale")
-        _check(isinstance(value, dict) and set(value) == set(fields), f"needs the keys {fields}")
-        n, listed, target, text_target, shift, scale = (value[name] for name in fields)
-        _check(type(n) is int and 0 < n <= _MOST_FEATURES, "n_features is no number of features")
-        _check(isinstance(listed, list), "columns is no list")
-        learnt = tuple(_column_from_json(c) for c in listed)
+        check(isinstance(value, dict), f"needs the keys {_FIELDS}")
+        value = {**_LATER, **value} if set(value) >= set(_FIELDS) else value
+        check(set(value) == {*_FIELDS, *_LATER}, f"needs the keys {_FIELDS}")
+        n, listed, target, text_target, shift, scale = (value[name] for name in _FIELDS)
+        weight, id, drop_missing, left_out, reading = (value[name] for name in _LATER)
+        check(type(n) is int and 0 < n <= _MOST_FEATURES, "n_features is no number of features")
+        check(isinstance(listed, list), "columns is no list")
+        learnt = tuple(column_from_json(c) for c in listed)
         names = [c.name for c in learnt]
-        _check(len(set(names)) == len(names), "two columns have one name")
-        _check(not learnt or sum(c.width for c in learnt) == n, "n_features is not their number")
-        _check(target is None or (type(target) is str and target not in names), "bad target")
-        _check(type(text_target) is bool, "text_target is neither true nor false")
+        check(len(set(names)) == len(names), "two columns have one name")
+        check(not learnt or sum(c.width for c in learnt) == n, "n_features is not their number")
+        for name in (target, weight, id):
+            sound = name is None or (type(name) is str and name not in names)
+            check(sound, "bad target, weight or id")
+        check(type(text_target) is bool, "text_target is neither true nor false")
+        check(type(drop_missing) is bool, "drop_missing is neither true nor false")
+        check(isinstance(left_out, list), "left_out is no list")
+        sound = all(isinstance(p, list) and [type(t) for t in p] == [str, str] for p in left_out)
+        check(sound, "left_out holds something else than pairs of texts")
+        TableOptions.check_stored(reading)
         shift, scale = _vector_from_json(shift, n, "shift"), _vector_from_json(scale, n, "scale")
-        _check(scale is None or bool((scale > 0).all()), "scale is not positive")
-        _check(shift is None or scale is not None, "shift without scale")
-        return cls(n, learnt, target, text_target, shift, scale)
+        check(scale is None or bool((scale > 0).all()), "scale is not positive")
+        check(shift is None or scale is not None, "shift without scale")
+        pairs = tuple((name, why) for name, why in left_out)
+        more = (weight, id, drop_missing, pairs, reading)
+        return cls(n, learnt, target, text_target, shift, scale, *more)
+
+
+def _widened(words: Any, first: int, n_features: int) -> Any:
+    """Return a CSR matrix with columns before and after its own."""
+    from scipy import sparse
+
+    shape = words.shape[0], n_features
+    return sparse.csr_matrix((words.data, words.indices + first, words.indptr), shape)
 
 
 def _canonical(X: Any) -> Any:
@@ -291,27 +333,10 @@ def _listed(noun: str, names: list[str]) -> str:
     return f"{noun} {shown}" if len(names) == 1 else f"{len(names)} {noun}s: {shown}"
 
 
-def _check(valid: bool, what: str) -> None:
-    if not valid:
-        raise DataError(f"is no encoder: {what}")
-
-
-def _column_from_json(value: Any) -> Column:
-    _check(isinstance(value, dict) and set(value) == {"name", "categories"}, "bad column")
-    name, categories = value["name"], value["categories"]
-    _check(type(name) is str, "a column's name is no text")
-    if categories is None:
-        return Column(name)
-    _check(isinstance(categories, list) and len(categories) > 0, "categories is no list")
-    _check(all(type(c) is str for c in categories), "a category is no text")
-    _check(len(set(categories)) == len(categories), "a category is there twice")
-    return Column(name, tuple(categories))
-
-
 def _vector_from_json(value: Any, size: int, name: str) -> np.ndarray | None:
     if value is None:
         return None
-    _check(isinstance(value, list) and len(value) == size, f"{name} needs {size} numbers")
+    check(isinstance(value, list) and len(value) == size, f"{name} needs {size} numbers")
     valid = all(type(v) in (int, float) and abs(v) <= sys.float_info.max for v in value)
-    _check(valid, f"{name} holds something that is no finite number")
+    check(valid, f"{name} holds something that is no finite number")
     return np.array(value, dtype=np.float64)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from zerogap.readers.files import DataError, Stream, open_source
 
-FORMATS = ("svmlight", "csv", "tsv", "parquet", "npz")
-TABLES = ("csv", "tsv", "parquet")
-_MAGIC = {b"PAR1": "parquet", b"PK\x03\x04": "npz"}
+FORMATS = ("svmlight", "csv", "tsv", "parquet", "arrow", "jsonl", "xlsx", "npz")
+TABLES = ("csv", "tsv", "parquet", "arrow", "jsonl", "xlsx")
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow", b"PK\x03\x04": "npz"}
+_SUFFIXES = {"feather": "arrow", "ndjson": "jsonl", "xlsm": "xlsx", "svm": "svmlight"}
+_SUFFIXES |= {"tab": "tsv", "libsvm": "svmlight"}
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_SEPARATED = re.compile(rb"[,;\t|]")
+_SVMLIGHT = re.compile(rb"^\s*(#|[-+]?[\d.]+([eE][-+]?\d+)?(\s|$)|\d+:\S)")
 
 
 @contextmanager
@@ -33,9 +39,10 @@ def open_as(
     if format is not None and format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     with named(source), open_source(source, max_bytes) as stream:
-        if stream.start().startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        kind = format or _sniff(stream)
+        if kind == "svmlight" and stream.start().startswith(_UTF16):
             raise DataError("is text in UTF-16: save it as UTF-8")
-        yield stream, format or _sniff(stream)
+        yield stream, kind
 
 
 def _sniff(stream: Stream) -> str:
@@ -43,6 +50,14 @@ def _sniff(stream: Stream) -> str:
     start = stream.start()
     for magic, kind in _MAGIC.items():
         if start.startswith(magic):
-            return kind
-    kind = stream.suffix[1:]
-    return kind if kind in FORMATS else "svmlight"
+            sheet = kind == "npz" and stream.suffix in (".xlsx", ".xlsm")
+            return "xlsx" if sheet else kind
+    suffix = stream.suffix[1:]
+    kind = _SUFFIXES.get(suffix, suffix)
+    if kind in FORMATS:
+        return kind
+    line = start.split(b"\n")[0]
+    is_table = start.startswith(_UTF16) or (
+        (not _SVMLIGHT.match(line) or b"," in line) and _SEPARATED.search(line)
+    )
+    return "csv" if is_table else "svmlight"

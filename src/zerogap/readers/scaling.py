@@ -67,6 +67,14 @@ def describe(X: Any) -> Columns:
     return Columns(low, high, low + unit * centre, deviation)
 
 
+def deviation(X: Any) -> np.ndarray:
+    """Return the standard deviation of each column, of a matrix with duplicate entries too."""
+    if hasattr(X, "has_canonical_format") and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return describe(X).deviation
+
+
 def ends(X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the smallest and the largest value of each column, in double precision."""
     found = (X.min(axis=0), X.max(axis=0))

@@ -1,52 +1,328 @@
-"""Tables: CSV, TSV and Parquet files through pyarrow."""
+"""Tables in files, as pyarrow tables: CSV, TSV, Parquet, Arrow, JSON lines and spreadsheets.
+
+A `TableFile` can be read as a whole or some rows after others, as often as needed.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
-import numpy as np
-
-from zerogap.readers import columns
-from zerogap.readers.encoder import Encoder
+from zerogap.readers import dialect as dialects
+from zerogap.readers.cells import MISSING_TEXTS
+from zerogap.readers.columns import CellError
 from zerogap.readers.files import DataError, Stream
+from zerogap.readers.options import TableOptions
 
-_TARGETS = ("target", "label", "y", "class")
-_LARGEST_LINE = 1 << 24
-_NO_NUMBER = re.compile(
-    r"In CSV column #(\d+): Row #(\d+): CSV conversion error to \w+: invalid value (.*)"
-)
+_BLOCK = 1 << 24  # bytes of text that pyarrow reads at a time: no line may be longer
+PIECE = 1 << 20  # the same where memory is scarce: pyarrow reads 32 ahead
+_NO_NUMBER = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (.*)")
+_BAD_ROW = re.compile(r"^CSV parse error: (?:Row #\d+: )?E(.*)")
 
 
-def read_table(
-    stream: Stream, kind: str, target: str | None, encoder: Encoder | None, labelled: bool
-) -> tuple[Any, np.ndarray | None, Encoder, tuple[str, ...]]:
-    """Return features, targets, the encoder (fitted here unless given) and notes."""
-    if encoder is not None and not encoder.columns:
-        raise DataError("is a table, but the model was trained on a matrix (svmlight or npz)")
-    with arrow_errors(kind):
-        table = _read_parquet(stream) if kind == "parquet" else _read_csv(stream, kind, encoder)
-    if table.num_rows == 0:
-        raise DataError("has no rows")
-    names = table.column_names
-    check_names(names, kind, fit=encoder is None)
-    target = find_target(names, target, encoder, labelled)
-    y = None if target is None else columns.targets(target, table[target])
-    encoder = encoder or Encoder.fit(table, target)
-    needed = table.num_rows * (8 * encoder.n_features if encoder.is_dense else 12 * len(names))
-    if needed > stream.max_bytes:
-        raise DataError(
-            f"becomes {encoder.n_features} features of {table.num_rows} rows, more than "
-            f"max_bytes={stream.max_bytes} bytes: leave out columns with many categories"
+class Retyped(Exception):
+    """A column of CSV is not of the type that it began with."""
+
+
+class TableFile:
+    """A table in a file.
+
+    Parameters
+    ----------
+    opened : callable
+        Opens the file, as a context that is a `Stream`, as often as needed.
+    kind : str
+        Its format.
+    options : TableOptions
+    decimal : str, optional
+        Decimal sign of the training data, for text that does not tell.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the columns; all different.
+    unnamed : set of str
+        Those that have no name in the file.
+    guesses : dict of str
+        What was guessed of the text: separator, encoding, decimal sign.
+    notes : list of str
+        What the user ought to know.
+    """
+
+    def __init__(
+        self,
+        opened: Callable[[], Any],
+        kind: str,
+        options: TableOptions,
+        decimal: str | None = None,
+    ) -> None:
+        self.opened, self.kind, self.options = opened, kind, options
+        self.guesses: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.bad_lines = self.place = 0  # place: bytes of the file that `batches` has read
+        self.dialect = dialects.Dialect(decimal=options.decimal or decimal or ".")
+        self._whole: Any = None  # of formats that have no other way
+        self.first_row = 1  # of a sheet
+        self.is_text = kind in ("csv", "tsv")
+        with arrow_errors(kind):
+            if self.is_text:
+                with opened() as stream:
+                    sample = _sample(stream)
+                whole = len(sample) < dialects.SAMPLE
+                self.dialect, self.guesses = dialects.guess(sample, whole, kind, options, decimal)
+                given = self.dialect.names
+            else:
+                given = tuple(self._schema().names)
+        self.names = dialects.told_apart(given, self.notes)
+        self.unnamed = {new for old, new in zip(given, self.names, strict=True) if not old}
+
+    def table(self, types: dict[str, Any]) -> Any:
+        """Return all rows; of text, columns of these names have these types."""
+        with arrow_errors(self.kind, self):
+            if self.is_text:
+                found = self._read_text(types)
+            elif self.kind == "parquet":
+                with self.opened() as stream:
+                    found = _whole_parquet(stream)
+            else:
+                found = self._loaded()
+        if found.num_rows == 0:
+            raise DataError("has no rows")
+        return found.rename_columns(list(self.names))
+
+    def first_types(self) -> dict[str, Any]:
+        """Return types of columns, those of text from its first rows."""
+        import pyarrow as pa
+
+        with arrow_errors(self.kind, self):
+            if not self.is_text:
+                return dict(zip(self.names, self._schema().types, strict=True))
+            from pyarrow import csv
+
+            with self.opened() as stream:
+                options = self._csv_options({}, piece=PIECE)
+                with csv.open_csv(pa.PythonFile(stream, mode="r"), *options) as reader:
+                    types = {field.name: field.type for field in reader.schema}
+        for name, type_ in types.items():
+            if pa.types.is_null(type_) or pa.types.is_time(type_):
+                types[name] = pa.string()
+            elif pa.types.is_binary(type_):
+                self._not_utf8()
+                return self.first_types()
+        return types
+
+    def batches(self, types: dict[str, Any], only: list[str] | None = None) -> Iterator[Any]:
+        """Yield some rows after others as tables; Retyped if a column has another type."""
+        import pyarrow as pa
+
+        with arrow_errors(self.kind, self), self.opened() as stream:
+            names = list(self.names)
+            if self.is_text:
+                from pyarrow import csv
+
+                file = pa.PythonFile(stream, mode="r")
+                found: Any = csv.open_csv(file, *self._csv_options(types, only, PIECE))
+                names = only or names
+            elif self.kind == "parquet":
+                if stream.packed:
+                    raise DataError("is a packed Parquet file: unpack it first, it packs by itself")
+                size = max(1, PIECE // (8 * len(names)))
+                found = _parquet(stream).iter_batches(size, use_threads=False)
+            elif self.kind == "arrow" and not stream.packed:
+                file = pa.ipc.open_file(stream.seekable_file())
+                found = (file.get_batch(k) for k in range(file.num_record_batches))
+            else:
+                found = self._loaded().to_batches()
+            batches = iter(found)
+            while True:
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    return
+                except pa.ArrowInvalid as error:
+                    self._retype(error, types)
+                    raise
+                self.place = stream.place()
+                yield pa.Table.from_batches([batch]).rename_columns(names)
+
+    def locate(self, error: CellError) -> DataError:
+        """Return an error of a cell with its place in the file."""
+        what = f"column {error.column!r}: {error.what}"
+        if self.is_text:
+            return DataError(f"line {self.line(error.row)}, {what}")
+        return DataError(f"row {error.row + self.first_row}, {what}")
+
+    def line(self, row: int) -> int:
+        """Return the line of a row, both counted from 1 and 0: quoted cells may hold lines."""
+        skip = self.dialect.skip_lines
+        with self.opened() as stream:
+            text = dialects.text_lines(Raw(stream), self.dialect.encoding)
+            reader = self.dialect.lines(islice(text, skip, None))
+            records, before = row + 1 + self.dialect.header, 0
+            for record in reader:
+                bad = self.options.skip_bad_lines and len(record) != len(self.names)
+                records -= bool(record) and not bad
+                if not records:
+                    break
+                before = reader.line_num
+            return skip + before + 1
+
+    # Text
+
+    def _read_text(self, types: dict[str, Any]) -> Any:
+        """Return the table; threads read it, unless lines are to be counted."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        threads = not self.options.skip_bad_lines
+        try:
+            with self.opened() as stream:
+                options = self._csv_options(types, threads=threads)
+                found = csv.read_csv(pa.PythonFile(stream, mode="r"), *options)
+        except pa.ArrowInvalid as error:
+            if "UTF8" not in str(error):
+                raise
+            self._not_utf8()
+            return self._read_text(types)
+        if any(pa.types.is_binary(type_) for type_ in found.schema.types):
+            self._not_utf8()
+            return self._read_text(types)
+        times = {f.name: pa.string() for f in found.schema if pa.types.is_time(f.type)}
+        return self._read_text(types | times) if times else found
+
+    def _not_utf8(self) -> None:
+        """Go on with another encoding, if none was given."""
+        if self.options.encoding is not None or self.dialect.encoding not in ("utf-8", "utf-8-sig"):
+            raise DataError(
+                f"is not text in {self.dialect.encoding}: give another --encoding, as latin-1"
+            )
+        self.dialect = replace(self.dialect, encoding="cp1252")
+        self.guesses["encoding"] = "cp1252"
+
+    def _retype(self, error: Exception, types: dict[str, Any]) -> None:
+        """Raise Retyped with the column of a conversion that failed made text."""
+        import pyarrow as pa
+
+        found = _NO_NUMBER.match(str(error))
+        if found is None:
+            return
+        if "UTF8" in str(error):
+            self._not_utf8()
+        types[self.names[int(found[1])]] = pa.string()
+        raise Retyped from None
+
+    def _csv_options(
+        self,
+        types: dict[str, Any],
+        only: list[str] | None = None,
+        piece: int = 0,
+        threads: bool = True,
+    ) -> tuple[Any, ...]:
+        """Return how pyarrow reads text: types of columns, which ones, bytes at a time."""
+        from pyarrow import csv
+
+        how = self.dialect
+        skip = {"invalid_row_handler": self._skip_line} if self.options.skip_bad_lines else {}
+        self.bad_lines = 0
+        return (
+            csv.ReadOptions(
+                use_threads=threads,
+                block_size=piece or _BLOCK,
+                skip_rows=how.skip_lines,
+                skip_rows_after_names=int(how.header),
+                column_names=list(self.names),
+                encoding="utf8" if how.encoding in ("utf-8", "utf-8-sig") else how.encoding,
+            ),
+            csv.ParseOptions(delimiter=how.sep, newlines_in_values=True, **skip),
+            csv.ConvertOptions(
+                column_types=types,
+                include_columns=only,
+                strings_can_be_null=True,
+                null_values=[*MISSING_TEXTS, *self.options.missing],
+                decimal_point=how.decimal,
+            ),
         )
-    X, notes = encoder.transform(table)
-    return X, y, encoder, notes
+
+    def _skip_line(self, row: Any) -> str:
+        self.bad_lines += 1
+        return "skip"
+
+    def plain(self, error: Exception) -> str:
+        """Return pyarrow's message in one line, beginning with the line of the file if known."""
+        message = str(error).split("\n")[0]
+        if "straddling object" in message:
+            return f"has a line that is too long: more than {PIECE:,} bytes"
+        if (found := _BAD_ROW.match(message)) and self.is_text:
+            line = self._first_bad_line()
+            return f"line {line}: e{found[1]}; --skip-bad-lines leaves such lines out"
+        return message
+
+    def _first_bad_line(self) -> int:
+        """Return the first line with more or fewer cells than there are columns."""
+        skip, before = self.dialect.skip_lines, 0
+        with self.opened() as stream:
+            text = dialects.text_lines(Raw(stream), self.dialect.encoding)
+            reader = self.dialect.lines(islice(text, skip, None))
+            for record in reader:
+                if record and len(record) != len(self.names) and before:
+                    break
+                before = reader.line_num
+        return skip + before + 1
+
+    # Other formats
+
+    def _schema(self) -> Any:
+        """Return names and types of the columns."""
+        if self.kind == "parquet":
+            with self.opened() as stream:
+                return _parquet(stream).schema_arrow
+        return self._loaded().schema
+
+    def _loaded(self) -> Any:
+        if self._whole is None:
+            with self.opened() as stream:
+                if self.kind == "xlsx":
+                    from zerogap.readers.sheets import read_sheet
+
+                    self._whole, self.first_row, names = read_sheet(stream, self.options)
+                    self.guesses |= names
+                elif self.kind == "jsonl":
+                    self._whole = _json(stream)
+                else:
+                    self._whole = _arrow(stream)
+        return self._whole
+
+
+def _sample(stream: Stream) -> bytes:
+    pieces, size = [], 0
+    while size < dialects.SAMPLE and (piece := stream.read(dialects.SAMPLE - size)):
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
+
+
+class Raw:
+    """A stream as the file that TextIOWrapper wants."""
+
+    closed = False
+    readable, writable, seekable = (lambda self: True), (lambda self: False), (lambda self: False)
+
+    def __init__(self, stream: Stream) -> None:
+        self.read, self.read1 = stream.read, stream.read
+
+    def flush(self) -> None:
+        """Do nothing: there is nothing to write."""
+
+    def close(self) -> None:
+        """Leave the stream to who opened it."""
 
 
 @contextmanager
-def arrow_errors(kind: str) -> Iterator[None]:
+def arrow_errors(kind: str, table: TableFile | None = None) -> Iterator[None]:
     """Turn pyarrow's errors, and its absence, into ours."""
     try:
         import pyarrow as pa
@@ -54,66 +330,22 @@ def arrow_errors(kind: str) -> Iterator[None]:
         raise ImportError(f"reading {kind} needs pyarrow: pip install 'zerogap[cli]'") from error
     try:
         yield
-    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        if isinstance(error, OSError) and kind != "parquet":
+    except (pa.ArrowException, UnicodeError, OSError) as error:
+        if isinstance(error, OSError) and kind in ("csv", "tsv", "jsonl", "xlsx"):
             raise
         damaged = "is damaged: " if isinstance(error, OSError) else ""  # pyarrow's word for that
-        raise DataError(f"{damaged}{_plain(error)}") from error
+        message = str(error).split("\n")[0] if table is None else table.plain(error)
+        raise DataError(f"{damaged}{message}") from error
 
 
-def _plain(error: Exception) -> str:
-    """Return pyarrow's message in one line, beginning with the line of the file if it is known."""
-    message = str(error).split("\n")[0]
-    if found := _NO_NUMBER.match(message):
-        column, line, text = found.groups()
-        place = f"line {line}, column {int(column) + 1}"
-        return f"{place}: {text} where the first lines have values of another kind"
-    if "straddling object" in message:
-        return "has a line that is too long"
-    return re.sub(r"^CSV parse error: Row #(\d+): E", r"line \1: e", message)
-
-
-def check_names(names: list[str], kind: str, fit: bool) -> None:
-    """Refuse columns whose names do not tell them apart; all need one if there is a fit."""
-    if kind != "parquet" and all(columns.NUMBER.match(name) for name in names):
-        raise DataError("line 1: only numbers; the first line must name the columns")
-    if len(set(names)) < len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise DataError(f"has two columns named {twice!r}: each needs a name of its own")
-    if fit and "" in names:
-        place = names.index("") + 1
-        raise DataError(f"column {place} has no name: name it, or leave it out")
-
-
-def csv_options(
-    kind: str, types: dict[str, Any], only: list[str] | None = None, piece: int | None = None
-) -> tuple[Any, ...]:
-    """Return how pyarrow reads CSV and TSV: types of columns, which ones, bytes at a time."""
-    from pyarrow import csv
-
-    return (
-        # one thread: only then do pyarrow's messages know the row
-        csv.ReadOptions(use_threads=False, block_size=piece or _LARGEST_LINE),
-        csv.ParseOptions(delimiter="," if kind == "csv" else "\t", newlines_in_values=True),
-        csv.ConvertOptions(column_types=types, include_columns=only, strings_can_be_null=True),
-    )
-
-
-def _read_csv(stream: Stream, kind: str, encoder: Encoder | None) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    text = [] if encoder is None else [c.name for c in encoder.columns if c.categories is not None]
-    if encoder is not None and encoder.target is not None and encoder.text_target:
-        text.append(encoder.target)
-    types = dict.fromkeys(text, pa.string())
-    return csv.read_csv(pa.PythonFile(stream, mode="r"), *csv_options(kind, types))
-
-
-def _read_parquet(stream: Stream) -> Any:
+def _parquet(stream: Stream) -> Any:
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(stream.seekable_file())
+    return pq.ParquetFile(stream.seekable_file(), buffer_size=PIECE)
+
+
+def _whole_parquet(stream: Stream) -> Any:
+    file = _parquet(stream)
     size = max(
         sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups)),
         8 * file.metadata.num_rows * file.metadata.num_columns,
@@ -123,16 +355,21 @@ def _read_parquet(stream: Stream) -> Any:
     return file.read()
 
 
-def find_target(
-    names: list[str], target: str | None, encoder: Encoder | None, labelled: bool
-) -> str | None:
-    """Return the name of the target column, None if it need not be there and is not."""
-    if encoder is not None:
-        target = encoder.target
-    elif target is None and names[-1].lower() in _TARGETS:
-        target = names[-1]
-    if target in names or not labelled:
-        return target if target in names else None
-    listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-    what = "needs the name of its target column" if target is None else f"has no column {target!r}"
-    raise DataError(f"{what}; its columns are {listed}; the first line of a CSV file names them")
+def _json(stream: Stream) -> Any:
+    import pyarrow as pa
+    from pyarrow import json
+
+    return json.read_json(
+        pa.PythonFile(stream, mode="r"), json.ReadOptions(block_size=_BLOCK, use_threads=False)
+    )
+
+
+def _arrow(stream: Stream) -> Any:
+    import pyarrow as pa
+
+    file = stream.seekable_file()
+    if stream.start().startswith(b"FEA1"):
+        from pyarrow import feather
+
+        return feather.read_table(file)
+    return pa.ipc.open_file(file).read_all()

@@ -1,0 +1,38 @@
+"""An example or two for the help of each command."""
+
+EXAMPLES = {
+    "train": (
+        "zerogap train flats.csv --target rent --loss squared --out flats.zg --report flats.html",
+        "zerogap train orders.xlsx --id order --dates --impute median --loss logistic",
+        "zerogap train reviews.csv --text review --cv 5 --loss logistic --out reviews.zg",
+    ),
+    "show": ("zerogap show flats.zg --top 10", "zerogap show flats.zg --csv > coefficients.csv"),
+    "predict": (
+        "zerogap predict flats.zg new.csv --out predictions.csv",
+        "zerogap predict orders.zg new.xlsx --threshold 0.3",
+    ),
+    "certify": ("zerogap certify flats.zg flats.csv",),
+    "prove": ("zerogap prove flats.zg flats.csv --out flats.proof",),
+    "verify": ("zerogap verify flats.proof flats.csv",),
+    "export": ("zerogap export flats.zg flats.onnx",),
+    "forget": (
+        "zerogap forget a.zg --rows rows.txt --data a.csv --out b.zg --left b.csv",
+        "zerogap certify b.zg b.csv",
+    ),
+    "compare": ("zerogap compare a9a --loss logistic --out comparison",),
+    "sweep": ("zerogap sweep a9a --lam 1e-6:1e-2:5 --out sweep.png",),
+    "path": ("zerogap path a9a --loss logistic --out path.png",),
+    "bounds": ("zerogap bounds --n 10000 --loss hinge",),
+    "reproduce": ("zerogap reproduce --out report",),
+    "practical": ("zerogap practical --dataset mini-mnist --opt bcfw",),
+    "warmup": ("zerogap warmup",),
+}
+
+
+def epilog(name: str) -> str | None:
+    """Return the examples of a command, each on a line of its own."""
+    found = EXAMPLES.get(name)
+    if found is None:
+        return None
+    lines = "\n".join(f"  {example}" for example in found)
+    return f"\b\nExample{'s' if len(found) > 1 else ''}:\n{lines}"

@@ -1,0 +1,232 @@
+"""Cells of text as numbers, dates and truth values, the way that people write them.
+
+All functions take a pyarrow array or chunked array of strings and work on its distinct values, so
+that a column of a million rows with a hundred values costs a hundred.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+NUMBER = re.compile(r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$")
+MISSING_TEXTS = (  # what pyarrow reads as missing in columns of any type, and "?"
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "?"),
+)
+MISSING_NUMBERS = ("-", "--", ".", "..", "None", "none", "nil", "n.a.", "N.A.", "k.A.", "#DIV/0!")
+CURRENCIES = (*"$€£¥₹₽₩", "EUR", "USD", "GBP", "CHF", "JPY", "CNY", "INR", "SEK", "NOK", "DKK")
+TRUTHS = (  # (false, true)
+    *(("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"), ("off", "on")),
+    *(("nein", "ja"), ("non", "oui"), ("falsch", "wahr"), ("faux", "vrai")),
+)
+_SIGNS = "|".join(re.escape(sign) for sign in CURRENCIES)
+_BLANKS = "[\u00a0\u2007\u2009\u202f]"  # no-break, figure, thin and narrow spaces
+_GROUPS = {".": "[, '\u2019_]", ",": "[. '\u2019_]"}  # what parts thousands, by the decimal sign
+_DAY = r"(?P<a>\d{1,4})(?P<s>[-/.])(?P<b>\d{1,2})[-/.](?P<c>\d{1,4})"
+_TIME = r"(?:[T ]+(?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<sec>\d{2}(?:\.\d{1,9})?))?(?:Z|[+-]00:?00)?)?"
+_DATE = f"^{_DAY}{_TIME}$"
+DATE_ORDERS = ("ymd", "dmy", "mdy")
+
+
+class Numbers(NamedTuple):
+    """Cells read as numbers.
+
+    `values` are NaN where a cell is missing or no number, `bad` tells the latter; `forms` are what
+    was found beside plain numbers, of percent, grouped and the currencies.
+    """
+
+    values: np.ndarray
+    bad: np.ndarray
+    forms: frozenset[str]
+
+
+def distinct(column: Any) -> tuple[Any, np.ndarray]:
+    """Return the distinct texts of a column without blanks around them, and each row's place."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    coded = column.cast(pa.string()).fill_null("")
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    coded = coded.dictionary_encode()
+    places = np.asarray(coded.indices)
+    return pc.utf8_trim_whitespace(coded.dictionary), places
+
+
+def numbers(column: Any, decimal: str, missing: tuple[str, ...] = ()) -> Numbers:
+    """Read numbers with thousands separators, percent and currency signs, or in parentheses."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts, places = distinct(column)
+    absent = pa.array([*MISSING_TEXTS, *MISSING_NUMBERS, *missing], pa.string())
+    gone = pc.is_in(texts, absent).to_numpy(zero_copy_only=False)
+    texts = pc.replace_substring_regex(texts, _BLANKS, " ")
+    texts = pc.replace_substring_regex(texts, "^[\u2212\u2013]", "-")
+    negative = r"^\(\s*(.*?)\s*\)$"
+    texts = pc.replace_substring_regex(texts, negative, r"-\1")
+    percent = pc.match_substring_regex(texts, "%$")
+    texts = pc.replace_substring_regex(texts, r"\s*%$", "")
+    bare = pc.replace_substring_regex(texts, rf"^([-+]?)\s*(?:{_SIGNS})\s*([-+]?)", r"\1\2")
+    bare = pc.replace_substring_regex(bare, rf"\s*(?:{_SIGNS})$", "")
+    money = pc.not_equal(bare, texts)
+    point, groups = re.escape(decimal), _GROUPS[decimal]
+    grouped = pc.or_(
+        *(
+            pc.match_substring_regex(bare, rf"^[-+]?\d{{1,3}}(?:{one}\d{{3}})+(?:{point}\d*)?$")
+            for one in (groups.replace(" ", ""), " ")
+        )
+    )
+    plain = pc.if_else(grouped, pc.replace_substring_regex(bare, groups, ""), bare)
+    usual = rf"^[-+]?(?:\d+(?:{point}\d*)?|{point}\d+)(?:[eE][-+]?\d+)?$"
+    good = pc.match_substring_regex(plain, usual)
+    pointed = plain if decimal == "." else pc.replace_substring(plain, ",", ".")
+    values = pc.if_else(good, pointed, None).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    values = np.where(percent.to_numpy(zero_copy_only=False), values / 100.0, values)
+    read = good.to_numpy(zero_copy_only=False) & ~gone
+    values = np.where(gone, np.nan, values)
+    found = {"percent": percent, "grouped": grouped}
+    forms = {name for name, test in found.items() if _any(test, read)}
+    forms |= _currencies(texts, money, read)
+    return Numbers(values[places], (~read & ~gone)[places], frozenset(forms))
+
+
+def _any(test: Any, read: np.ndarray) -> bool:
+    return bool((test.to_numpy(zero_copy_only=False) & read).any())
+
+
+def _currencies(texts: Any, money: Any, read: np.ndarray) -> set[str]:
+    """Return the currency signs of the cells that were read as money."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    marked = texts.filter(pa.array(money.to_numpy(zero_copy_only=False) & read))
+    return {sign for sign in CURRENCIES if _any_with(marked, sign, pc)} if len(marked) else set()
+
+
+def _any_with(texts: Any, sign: str, pc: Any) -> bool:
+    return bool(pc.any(pc.match_substring(texts, sign)).as_py())
+
+
+def decimal_evidence(texts: list[str], sep: str) -> str | None:
+    """Return the decimal sign of a file from some of its cells: "?" if unclear, None if all fits.
+
+    A comma that is followed by other than three digits is no thousands separator.
+    """
+    clear = {
+        ",": re.compile(r"^\D{0,4}(\d+|\d{1,3}(\.\d{3})+),(\d{1,2}|\d{4,})(\s*\D{0,4})$"),
+        ".": re.compile(r"^\D{0,4}(\d+|\d{1,3}(,\d{3})+)\.(\d{1,2}|\d{4,})(\s*\D{0,4})$"),
+    }
+    counts = {sign: sum(bool(form.match(text)) for text in texts) for sign, form in clear.items()}
+    if counts[","] and not counts["."]:
+        return ","
+    if counts["."] or sep == ",":
+        return "."
+    if any(re.match(r"^\D{0,4}\d{1,3}(,\d{3})+\D{0,4}$", text) for text in texts):
+        return "?"
+    return None
+
+
+class Dates(NamedTuple):
+    """Cells read as dates: `days` since 1970, NaN where missing or none, `bad` tells the latter."""
+
+    days: np.ndarray
+    bad: np.ndarray
+    has_time: bool
+
+
+def dates(column: Any, order: str, missing: tuple[str, ...] = ()) -> Dates:
+    """Read dates with the year, the month and the day in this order; ISO dates in any case."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts, places = distinct(column)
+    absent = pa.array([*MISSING_TEXTS, *MISSING_NUMBERS, *missing], pa.string())
+    gone = pc.is_in(texts, absent).to_numpy(zero_copy_only=False)
+    parts = pc.extract_regex(texts, _DATE)
+    found = ~parts.is_null().to_numpy(zero_copy_only=False)
+    first, second, third, hour, minute = (
+        _whole(pc.struct_field(parts, name)) for name in ("a", "b", "c", "h", "m")
+    )
+    second_text = pc.struct_field(parts, "sec")
+    seconds = _floats(pc.if_else(pc.equal(second_text, ""), None, second_text))
+    iso = first > 31
+    year = np.where(iso, first, third)
+    day_first = order != "mdy"
+    month = np.where(iso | day_first, second, first)
+    day = np.where(iso, third, np.where(day_first, first, second))
+    year = np.where((year < 100) & found, np.where(year < 70, 2000 + year, 1900 + year), year)
+    days, valid = _days(year, month, day)
+    clock = (hour * 3600.0 + minute * 60.0 + seconds) / 86400.0
+    good = found & valid & (hour < 24) & (minute < 60) & (seconds < 61) & ~gone
+    stated = pc.struct_field(parts, "h").to_numpy(zero_copy_only=False)
+    has_time = bool(np.any(good & np.array([bool(text) for text in stated], dtype=bool)))
+    values = np.where(good, days + clock, np.nan)
+    return Dates(values[places], (~good & ~gone)[places], has_time)
+
+
+def date_orders(texts: Any) -> tuple[str, ...]:
+    """Return the orders in which all these texts are dates; of ISO dates only ymd."""
+    import pyarrow.compute as pc
+
+    if not pc.all(pc.match_substring_regex(texts, _DATE)).as_py():
+        return ()
+    iso = _whole(pc.struct_field(pc.extract_regex(texts, _DATE), "a")) > 31
+    if iso.all():
+        return () if dates(texts, "ymd").bad.any() else ("ymd",)
+    return tuple(order for order in ("dmy", "mdy") if not dates(texts, order).bad.any())
+
+
+def is_slashed(texts: Any) -> bool:
+    """Tell whether dates are written with slashes: then month or day may come first."""
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.match_substring(texts, "/")).as_py())
+
+
+def _whole(texts: Any) -> np.ndarray:
+    return _floats(texts).astype(np.int64)
+
+
+def _floats(texts: Any) -> np.ndarray:
+    """Return numbers, 0 where there is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = pc.if_else(pc.equal(texts, ""), None, texts)
+    return known.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+
+
+def _days(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return days since 1970, and whether there is such a day."""
+    valid = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (year >= 1) & (year <= 9999)
+    months = 12 * (np.where(valid, year, 1970) - 1970) + np.where(valid, month, 1) - 1
+    start = months.astype("datetime64[M]")
+    days = start.astype("datetime64[D]") + (np.where(valid, day, 1) - 1)
+    valid &= days.astype("datetime64[M]") == start
+    return days.astype(np.int64).astype(np.float64), valid
+
+
+def temporal_days(column: Any) -> np.ndarray:
+    """Return days since 1970 of a column of pyarrow dates or timestamps, NaN where missing."""
+    import pyarrow as pa
+
+    micro = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
+    values = micro.cast(pa.int64())
+    whole = values.cast(pa.float64()).to_numpy(**copied(values))
+    return whole / 86_400e6
+
+
+def copied(column: Any) -> dict[str, bool]:
+    """Return the option with which `to_numpy` of a column may copy; chunks need none."""
+    import pyarrow as pa
+
+    return {} if isinstance(column, pa.ChunkedArray) else {"zero_copy_only": False}
+
+
+def truths(texts: list[str]) -> tuple[str, str] | None:
+    """Return which words mean false and true, if these are the words of one pair."""
+    found = {text.casefold() for text in texts}
+    return next((pair for pair in TRUTHS if found <= set(pair)), None) if len(found) == 2 else None

@@ -1,0 +1,209 @@
+"""How the text of a table is written: separator, decimal sign, encoding, header."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from dataclasses import dataclass
+from typing import Any
+
+from zerogap.readers import cells
+from zerogap.readers.files import DataError
+from zerogap.readers.options import SEPARATORS, TableOptions
+
+SAMPLE = 1 << 18  # bytes that a guess is made from
+_RECORDS = 200  # of them, at most
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_CP1252_HOLES = frozenset(b"\x81\x8d\x8f\x90\x9d")
+_LIKELY = ("\t", ";", "|", ",")  # commas last: they also part digits
+NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "pipe"}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How the text of a table is written.
+
+    Attributes
+    ----------
+    sep, decimal, encoding : str
+    header : bool
+        Whether the first line names the columns.
+    skip_lines : int
+        Lines before that one.
+    names : tuple of str
+        Of the columns, as they are told apart.
+    """
+
+    sep: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    header: bool = True
+    skip_lines: int = 0
+    names: tuple[str, ...] = ()
+
+    def lines(self, text: Any) -> Any:
+        """Return a reader of the records of a text file, which knows its lines."""
+        return csv.reader(text, delimiter=self.sep, strict=False)
+
+
+def guess(
+    sample: bytes, whole: bool, kind: str, options: TableOptions, trained: str | None = None
+) -> tuple[Dialect, dict[str, str]]:
+    """Return how the text that begins with a sample is written, and what of that was guessed.
+
+    `whole` tells that the sample is all, `trained` is the decimal sign of the training data.
+    """
+    guesses: dict[str, str] = {}
+    encoding = options.encoding or _encoding(sample, whole)
+    text = _decoded(sample, encoding, whole)
+    if options.encoding is None and encoding not in ("utf-8", "utf-8-sig"):
+        guesses["encoding"] = encoding
+    skip, sep = options.skip_lines, options.sep
+    lines = io.StringIO(text, newline="").readlines()[skip:]
+    while len(lines) > 1 and not lines[0].strip():
+        skip, lines = skip + 1, lines[1:]
+    if lines and sep is None and (said := lines[0].strip().strip('"')).lower()[:4] == "sep=":
+        skip, sep, lines = skip + 1, said[4:5] or ",", lines[1:]  # as spreadsheets write it
+    if not any(line.strip() for line in lines):
+        raise DataError("Empty CSV file")
+    if sep is None:
+        sep = _separator(lines, kind)
+        if sep != ("\t" if kind == "tsv" else ","):
+            guesses["separator"] = NAMES[sep]
+    records = _records(lines, sep)
+    decimal = options.decimal
+    if decimal is None:
+        found = cells.decimal_evidence([cell.strip() for row in records[1:] for cell in row], sep)
+        if found == "?" and trained is None:
+            raise DataError(_unclear(records))
+        decimal = trained or "." if found in (None, "?") else found
+        if decimal == ",":
+            guesses["decimal sign"] = "comma"
+    header = options.header if not options.names else False
+    if header is None:
+        header = _has_header(records, skip)
+    names = tuple(name.strip() for name in options.names or (records[0] if header else ()))
+    names = _with_unnamed(names, records[header:], kind)
+    return Dialect(sep, decimal, encoding, header, skip, names), guesses
+
+
+def _with_unnamed(names: tuple[str, ...], rows: list[list[str]], kind: str) -> tuple[str, ...]:
+    """Return a name for each cell, also where all lines begin or end with one more than names."""
+    if not names:
+        return ("",) * len(rows[0])
+    sizes = {len(row) for row in rows[:-1] or rows}
+    if sizes != {len(names) + 1}:
+        return names
+    return (*names, "") if not any(row[-1].strip() for row in rows[:-1] or rows) else ("", *names)
+
+
+def _encoding(sample: bytes, whole: bool) -> str:
+    for bom, name in _BOMS:
+        if sample.startswith(bom):
+            return name
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample, final=whole)
+    except UnicodeDecodeError:
+        return fallback(sample)
+    return "utf-8"
+
+
+def fallback(sample: bytes) -> str:
+    """Return the likeliest encoding of what is not UTF-8."""
+    return "latin-1" if _CP1252_HOLES & set(sample) else "cp1252"
+
+
+def _decoded(sample: bytes, encoding: str, whole: bool) -> str:
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(sample, final=whole)
+    except UnicodeDecodeError as error:
+        line = sample.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"line {line}: is not text in {encoding}: give another --encoding, as latin-1"
+        ) from None
+
+
+def _records(lines: list[str], sep: str) -> list[list[str]]:
+    """Return the first records that are not empty; the last one may be cut short."""
+    reader = csv.reader(lines, delimiter=sep, strict=False)
+    found: list[list[str]] = []
+    try:
+        for record in reader:
+            if record:
+                found.append(record)
+            if len(found) > _RECORDS:
+                break
+    except csv.Error as error:
+        raise DataError(f"line {reader.line_num}: {error}") from None
+    return found
+
+
+def _separator(lines: list[str], kind: str) -> str:
+    """Return what parts the cells of most lines into as many as the first one has."""
+    usual = "\t" if kind == "tsv" else ","
+    best, share = usual, 0.0
+    for sep in (usual, *(s for s in _LIKELY if s != usual)):
+        sizes = [len(record) for record in _records(lines, sep)[:-1] or _records(lines, sep)]
+        if sizes[0] < 2:
+            continue
+        agree = sum(size == sizes[0] for size in sizes) / len(sizes)
+        if agree > share or (agree == share and sep != "," and best == ","):
+            best, share = sep, agree
+    return best
+
+
+def _has_header(records: list[list[str]], skip: int) -> bool:
+    """Tell whether the first line has names; refuse one that may be either."""
+    first, rest = records[0], [row for row in records[1:] if len(row) == len(records[0])]
+    numeric = [k for k, cell in enumerate(first) if cells.NUMBER.match(cell)]
+    if not numeric:
+        return True
+    line = f"line {skip + 1}"
+    if len(numeric) == len(first):
+        raise DataError(
+            f"{line}: only numbers; the first line must name the columns, unless --no-header says "
+            f"that it does not"
+        )
+    alike = [k for k in numeric if any(cells.NUMBER.match(row[k]) for row in rest[:20])]
+    if alike or not rest:
+        raise DataError(
+            f"{line}: holds the number {first[numeric[0]].strip()!r}; give --no-header if that "
+            f"line is data, --header if it names the columns"
+        )
+    return True
+
+
+def _unclear(records: list[list[str]]) -> str:
+    texts = (cell.strip() for row in records[1:] for cell in row)
+    text = next(t for t in texts if "," in t and any(c.isdigit() for c in t))
+    plain = "".join(c for c in text if c.isdigit() or c == ",")
+    return (
+        f"{text!r} may be {plain.replace(',', '')} or {plain.replace(',', '.', 1)}: "
+        f"give --decimal . or --decimal ,"
+    )
+
+
+def told_apart(names: tuple[str, ...], notes: list[str]) -> tuple[str, ...]:
+    """Return names that differ: those without one are numbered, and so are the same ones."""
+    found: list[str] = []
+    for k, name in enumerate(names):
+        new, count = name or f"column{k + 1}", 2
+        while new in found or (new != name and new in names[k + 1 :]):
+            new, count = f"{name or f'column{k + 1}'} ({count})", count + 1
+        if new != name and name:
+            notes.append(f"has two columns named {name!r}: the later one is called {new!r}")
+        found.append(new)
+    return tuple(found)
+
+
+def text_lines(raw: Any, encoding: str) -> Any:
+    """Return a binary file as text, line by line."""
+    return io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="")
+
+
+__all__ = ["SEPARATORS", "Dialect", "fallback", "guess", "text_lines", "told_apart"]

@@ -1,0 +1,306 @@
+"""What each column of a table is, from its training rows, some after others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from zerogap.readers import cells
+from zerogap.readers import columns as kinds
+from zerogap.readers.columns import CellError, Column
+from zerogap.readers.files import DataError
+from zerogap.readers.options import TableOptions
+
+MOST_CATEGORIES = 100_000
+_MOSTLY = 0.9  # a text column with this share of numbers is a numeric one with stray text
+_MANY = 100  # categories of which the user is told
+_MANY_SHARE = 0.25  # the same, as a share of the rows, from 21 categories on
+_SAMPLE = 1 << 18  # values of a column that a median comes from, if not from all
+_MOST_WORDS = 1 << 20  # counted at a time; the rare half is forgotten beyond
+_OTHER = {".": ",", ",": "."}
+
+
+class LeftOut(Exception):
+    """The column is no feature, and why."""
+
+
+class Tally:
+    """What is known of a column so far.
+
+    Numbers: how many, missing and bad ones, sum, and values for the median.  Texts: the distinct
+    ones with their counts, what they are as numbers with either decimal sign, and the orders that
+    fit all as dates.
+    """
+
+    def __init__(self, name: str, options: TableOptions, decimal: str, exact: bool) -> None:
+        self.name, self.options, self.exact = name, options, exact
+        self.rows = self.missing = 0
+        self.first_missing = -1
+        self.type: Any = None
+        self.texts: Counter[str] | None = Counter()
+        self.decimals = {decimal: _NumberTally(exact), _OTHER[decimal]: _NumberTally(exact)}
+        orders = (options.date_order,) if options.date_order else cells.DATE_ORDERS
+        self.orders = {order: _NumberTally(exact) for order in orders}
+        self.slashed = self.has_time = False
+        self.words: Counter[str] = Counter()
+
+    def add(self, column: Any) -> None:
+        """Count some rows."""
+        import pyarrow as pa
+
+        before, self.rows = self.rows, self.rows + len(column)
+        if self.type is None or pa.types.is_null(self.type):
+            self.type = column.type
+        if self.name in self.options.text:
+            self._add_words(column)
+        elif kinds.is_text(column.type) or self.name in self.options.category:
+            self._add_texts(column, before)
+        elif pa.types.is_null(column.type):
+            self._miss(np.ones(len(column), dtype=bool), before)
+        elif kinds.is_date(column.type):
+            days = cells.temporal_days(column)
+            self._miss(np.isnan(days), before)
+            self.has_time |= bool((days % 1 > 0).any())
+            self.orders.setdefault("ymd", _NumberTally(self.exact)).add(days)
+            self.orders = {"ymd": self.orders["ymd"]}
+        elif pa.types.is_boolean(column.type):
+            values = kinds.read_numbers(self.name, column, before, ".", ())
+            self._miss(np.isnan(values), before)
+            self._first.add(values)
+        else:
+            values = kinds.read_numbers(self.name, column, before, ".", self.options.missing)
+            self._miss(np.isnan(values), before)
+            self._first.add(values)
+
+    @property
+    def _first(self) -> _NumberTally:
+        return next(iter(self.decimals.values()))
+
+    def _miss(self, absent: np.ndarray, before: int) -> None:
+        if self.first_missing < 0 and absent.any():
+            self.first_missing = before + int(np.argmax(absent))
+        self.missing += int(absent.sum())
+
+    def _add_texts(self, column: Any, before: int) -> None:
+        import pyarrow.compute as pc
+
+        texts = kinds.category_texts(column, self.options.missing)
+        absent = pc.equal(texts, "").to_numpy(**cells.copied(texts))
+        self._miss(absent, before)
+        counts = pc.value_counts(texts)
+        values = counts.field("values")
+        if self.texts is not None:
+            self.texts.update(
+                dict(zip(values.to_pylist(), counts.field("counts").to_pylist(), strict=True))
+            )
+            if len(self.texts) > MOST_CATEGORIES:
+                self.texts = None
+        for decimal, tally in self.decimals.items():
+            tally.add_text(column, decimal, self.options.missing, before)
+        self._add_dates(column, values.filter(pc.not_equal(values, "")))
+
+    def _add_dates(self, column: Any, values: Any) -> None:
+        """Go on with the orders in which these texts, too, are dates."""
+        if not self.orders or not len(values):
+            return
+        fits = cells.date_orders(values)
+        self.slashed |= cells.is_slashed(values)
+        self.orders = {order: tally for order, tally in self.orders.items() if order in fits}
+        for order, tally in self.orders.items():
+            found = cells.dates(column, order, self.options.missing)
+            tally.add(found.days)
+            self.has_time |= found.has_time
+
+    def _add_words(self, column: Any) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        split = kinds.split_words(column)
+        lengths = pc.list_value_length(split).fill_null(0).to_numpy()
+        coded = split.flatten().dictionary_encode()
+        codes = coded.indices.to_numpy().astype(np.int64)
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        once = np.unique(rows * max(1, len(coded.dictionary)) + codes)
+        counts = np.bincount(once % max(1, len(coded.dictionary)), minlength=len(coded.dictionary))
+        words = pa.array(coded.dictionary).to_pylist()
+        self.words.update(dict(zip(words, counts.tolist(), strict=True)))
+        self.words.pop("", None)
+        if len(self.words) > _MOST_WORDS:
+            self.words = Counter(dict(self.words.most_common(_MOST_WORDS // 2)))
+
+    # Decisions
+
+    def column(self, notes: list[str]) -> Column:
+        """Return what the column is; LeftOut if it is nothing."""
+        import pyarrow as pa
+
+        name = self.name
+        if name in self.options.text:
+            return self._text()
+        if name in self.options.category:
+            return self._category(notes)
+        if self.missing == self.rows:
+            raise LeftOut("is empty")
+        if kinds.is_date(self.type):
+            return self._date("ymd")
+        if pa.types.is_boolean(self.type):
+            return kinds.Flag(name, *self._filling(self._first))
+        if not kinds.is_text(self.type):
+            return kinds.Number(name, *self._filling(self._first))
+        number = self._number()
+        if number is not None:
+            return number
+        if self.orders:
+            if {"dmy", "mdy"} <= set(self.orders) and self.slashed and self.options.dates:
+                text = next(text for text in self.texts or {"": 1} if text)
+                raise DataError(
+                    f"column {name!r} holds dates such as {text!r}, in which day or month may come "
+                    f"first: give --date-order dmy or mdy"
+                )
+            return self._date(next(iter(self.orders)))
+        pair = cells.truths([text for text in self.texts or {} if text])
+        if pair is not None:
+            return self._flag(pair)
+        return self._category(notes)
+
+    def _number(self) -> Column | None:
+        """Return a column of numbers, if the texts are some."""
+        for decimal, tally in self.decimals.items():
+            known = self.rows - tally.missing
+            if tally.bad == 0 and known:
+                signs = sorted(tally.forms & set(cells.CURRENCIES))
+                if len(signs) > 1:
+                    raise DataError(
+                        f"column {self.name!r} holds money in {' and '.join(signs)}: turn it into "
+                        f"one currency, or leave the column out (--drop {quote(self.name)})"
+                    )
+                words = {"percent": "percent as shares", "grouped": "thousands parted"}
+                form = ", ".join(words.get(f, f"money in {f}") for f in sorted(tally.forms))
+                self.missing, self.first_missing = tally.missing, tally.first_missing
+                return kinds.Number(self.name, *self._filling(tally), decimal=decimal, form=form)
+        for tally in self.decimals.values():
+            known = self.rows - tally.missing
+            if tally.bad < (1.0 - _MOSTLY) * known and tally.stray is not None:
+                row, text = tally.stray
+                raise CellError(
+                    row,
+                    self.name,
+                    f"{text!r} among numbers; --missing {quote(text)} takes it for a missing "
+                    f"value, --category {quote(self.name)} the column for text",
+                )
+        return None
+
+    def _filling(self, tally: _NumberTally) -> tuple[float | None, bool]:
+        """Return what takes the place of missing values, and whether a feature tells of them."""
+        filling = self.options.filling()
+        if filling is None:
+            return None, False
+        return tally.filled(*filling), self.missing > 0
+
+    def _flag(self, pair: tuple[str, str]) -> Column:
+        counts = {text.casefold(): count for text, count in (self.texts or {}).items() if text}
+        zeros, ones = (counts.get(word, 0) for word in pair)
+        tally = _NumberTally(True)
+        tally.add(np.repeat([0.0, 1.0], [zeros, ones]))
+        fill, indicator = self._filling(tally)
+        return kinds.Flag(self.name, fill, indicator, false=pair[0], true=pair[1])
+
+    def _date(self, order: str) -> Column:
+        if not self.options.dates:
+            raise LeftOut("holds dates: --dates makes features of them")
+        tally = self.orders[order]
+        fill, indicator = self._filling(tally)
+        if fill is not None and self.options.filling()[0] == "constant":  # type: ignore[index]
+            fill = tally.filled("median", 0.0)
+        origin = float(np.floor(tally.low))
+        return kinds.Date(self.name, origin, order, self.has_time, fill, indicator)
+
+    def _category(self, notes: list[str]) -> Column:
+        if self.texts is None:
+            raise DataError(
+                f"column {self.name!r} has more than {MOST_CATEGORIES} categories: leave it out "
+                f"(--drop {quote(self.name)}), or make words of it (--text {quote(self.name)})"
+            )
+        least = self.options.min_count
+        kept = [text for text, count in self.texts.items() if count >= least]
+        pooled = len(kept) < len(self.texts)
+        if not kept:
+            raise LeftOut(f"has no category of {least} rows or more")
+        if len(kept) > _MANY or (len(kept) > 20 and len(kept) > _MANY_SHARE * self.rows):
+            name = quote(self.name)
+            notes.append(
+                f"column {self.name!r} becomes {len(kept):,} categories in {self.rows:,} rows: "
+                f"--min-count 10 pools rare ones, --text {name} takes its words, --id {name} or "
+                f"--drop {name} leaves it out"
+            )
+        return kinds.Category(self.name, tuple(sorted(kept)), pooled)
+
+    def _text(self) -> Column:
+        least = 2 if self.rows > 10 else 1
+        common = [w for w in self.words.most_common(self.options.max_words) if w[1] >= least]
+        if not common:
+            raise LeftOut("has no words that two rows share")
+        common.sort()
+        idf = [float(np.log((1 + self.rows) / (1 + count)) + 1.0) for _, count in common]
+        return kinds.Text(self.name, tuple(word for word, _ in common), tuple(idf))
+
+    def refuse_missing(self, column: Column) -> bool:
+        """Tell whether values are missing that nothing takes the place of."""
+        needs = isinstance(column, kinds.Number | kinds.Date)
+        return needs and self.missing > 0 and column.fill is None  # type: ignore[attr-defined]
+
+
+class _NumberTally:
+    """Numbers so far."""
+
+    def __init__(self, exact: bool) -> None:
+        self.exact = exact
+        self.count = self.missing = self.bad = 0
+        self.total = 0.0
+        self.low = np.inf
+        self.first_missing = -1
+        self.stray: tuple[int, str] | None = None
+        self.forms: frozenset[str] = frozenset()
+        self.sample: list[np.ndarray] = []
+        self.rng = np.random.default_rng(0)
+
+    def add(self, values: np.ndarray) -> None:
+        known = values[~np.isnan(values)]
+        if not len(known):
+            return
+        self.count += len(known)
+        self.total += float(known.sum())
+        self.low = min(self.low, float(known.min()))
+        self.sample.append(known)
+        if not self.exact and sum(map(len, self.sample)) > 2 * _SAMPLE:
+            together = np.concatenate(self.sample)
+            self.sample = [self.rng.choice(together, _SAMPLE, replace=False)]
+
+    def add_text(self, column: Any, decimal: str, missing: tuple[str, ...], before: int) -> None:
+        """Add texts, as long as most of them are numbers."""
+        found = cells.numbers(column, decimal, missing)
+        absent = np.isnan(found.values) & ~found.bad
+        if self.first_missing < 0 and absent.any():
+            self.first_missing = before + int(np.argmax(absent))
+        self.missing += int(absent.sum())
+        self.forms |= found.forms
+        if self.stray is None and found.bad.any():
+            row = int(np.argmax(found.bad))
+            self.stray = before + row, str(column[row].as_py()).strip()
+        self.bad += int(found.bad.sum())
+        self.add(found.values)
+
+    def filled(self, how: str, constant: float) -> float:
+        """Return what takes the place of a missing value."""
+        if how == "constant" or not self.count:
+            return constant
+        if how == "mean":
+            return self.total / self.count
+        values = np.concatenate(self.sample)
+        if how == "median":
+            return float(np.median(values))
+        known, counts = np.unique(values, return_counts=True)
+        return float(known[np.argmax(counts)])

@@ -1,0 +1,147 @@
+"""How a table is to be read: what its user says of it, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from zerogap.readers.cells import DATE_ORDERS
+from zerogap.readers.files import DataError
+
+SEPARATORS = (",", ";", "\t", "|")
+IMPUTATIONS = ("median", "mean", "most-frequent", "constant")
+_NAMED = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "\\t": "\t"}
+_FILE = ("sep", "decimal", "encoding", "header", "names", "skip_lines", "missing", "date_order")
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """What is said of a table; whatever is not said is guessed, and the guess is reported.
+
+    Parameters
+    ----------
+    sep : str, optional
+        What parts the cells of a line: one character, or tab, comma, semicolon, pipe.
+    decimal : {".", ","}, optional
+        The decimal sign.
+    encoding : str, optional
+        Of the text, as latin-1.
+    header : bool, optional
+        Whether the first line names the columns.
+    names : tuple of str
+        Names of the columns of a file that has none.
+    skip_lines : int
+        Lines to pass over before the table begins.
+    skip_bad_lines : bool
+        Whether to leave out lines with more or fewer cells than the header.
+    sheet : str, optional
+        Sheet of a spreadsheet; by default the first.
+    missing : tuple of str
+        Further texts that mean that there is no value.
+    drop, only, category, text : tuples of str
+        Columns to leave out; to use alone; to take as categories; to take apart into words.
+    id, weight : str, optional
+        Column that names the rows, and is no feature; column of their weights.
+    dates : bool
+        Whether dates become features; by default their columns are left out.
+    date_order : {"dmy", "mdy", "ymd"}, optional
+        Order of day, month and year.
+    impute : str, optional
+        What takes the place of missing numbers: median, mean, most-frequent, constant (0) or
+        constant=NUMBER.
+    drop_missing : bool
+        Whether to leave out rows in which something is missing.
+    min_count : int
+        Categories of fewer rows than this are pooled.
+    max_words : int
+        The most words of a column of text that become features: the most frequent ones.
+    """
+
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
+    names: tuple[str, ...] = ()
+    skip_lines: int = 0
+    skip_bad_lines: bool = False
+    sheet: str | None = None
+    missing: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    id: str | None = None
+    weight: str | None = None
+    dates: bool = False
+    date_order: str | None = None
+    impute: str | None = None
+    drop_missing: bool = False
+    min_count: int = 1
+    max_words: int = 10_000
+
+    def __post_init__(self) -> None:
+        sep = None if self.sep is None else _NAMED.get(self.sep.lower(), self.sep)
+        object.__setattr__(self, "sep", sep)
+        _require(sep is None or (len(sep) == 1 and sep.isascii()), "--sep", self.sep, "one sign")
+        _require(self.decimal in (None, ".", ","), "--decimal", self.decimal, ". or ,")
+        _require(
+            sep is None or sep != self.decimal, "--decimal", self.decimal, "another sign than --sep"
+        )
+        orders = (None, *DATE_ORDERS)
+        _require(self.date_order in orders, "--date-order", self.date_order, "dmy, mdy or ymd")
+        _require(self.min_count >= 1, "--min-count", self.min_count, "1 or more")
+        if self.encoding is not None:
+            import codecs
+
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                _require(False, "--encoding", self.encoding, "one that Python knows, as latin-1")
+        self.filling()
+
+    def filling(self) -> tuple[str, float] | None:
+        """Return how missing numbers are filled in, and the constant; None if they are not."""
+        if self.impute is None:
+            return None
+        name, _, value = self.impute.partition("=")
+        try:
+            _require(name in IMPUTATIONS, "", 0, "")
+            return name, float(value) if value else 0.0
+        except ValueError:
+            wanted = f"{', '.join(IMPUTATIONS)} or constant=NUMBER"
+            raise ValueError(f"--impute must be {wanted}, got {self.impute!r}") from None
+
+    def of_file(self) -> dict[str, Any]:
+        """Return, as JSON, what new files like this one are to be read with."""
+        kept = {name: getattr(self, name) for name in _FILE}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in kept.items()}
+
+    def after(self, stored: dict[str, Any]) -> TableOptions:
+        """Return these options, and where nothing was said those of the training file."""
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = TableOptions()
+        for name, value in stored.items():
+            if own[name] == getattr(plain, name):
+                own[name] = tuple(value) if isinstance(value, list) else value
+        return TableOptions(**own)
+
+    @classmethod
+    def check_stored(cls, stored: Any) -> None:
+        """Refuse what `of_file` cannot have written."""
+        if not isinstance(stored, dict) or not set(stored) <= set(_FILE):
+            raise DataError("is no encoder: reading is not what it should be")
+        lists = {"names", "missing"}
+        for name, value in stored.items():
+            texts = isinstance(value, list) and all(type(v) is str for v in value)
+            plain = value is None or type(value) in (str, bool, int)
+            if not (texts if name in lists else plain):
+                raise DataError(f"is no encoder: reading has a bad {name}")
+        try:
+            cls().after(stored)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise DataError(f"is no encoder: reading: {error}") from None
+
+
+def _require(valid: bool, option: str, value: Any, wanted: str) -> None:
+    if not valid:
+        raise ValueError(f"{option} must be {wanted}, got {value!r}")

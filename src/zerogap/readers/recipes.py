@@ -1,0 +1,475 @@
+"""From tables to features: learn an encoder from the training rows, and apply it.
+
+Both work on some rows after others, so that the same code reads tables into memory, turns files of
+any size into stores, and predicts them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zerogap.readers import cells
+from zerogap.readers import columns as kinds
+from zerogap.readers.columns import CellError, Column
+from zerogap.readers.encoder import Encoder
+from zerogap.readers.files import DataError
+from zerogap.readers.learning import LeftOut, Tally
+from zerogap.readers.options import TableOptions
+from zerogap.readers.tables import PIECE, Retyped, TableFile
+
+_TARGETS = ("target", "label", "y", "class")
+_MOST_RETYPED = 8  # columns, one after the other: then all are read as text
+
+Seen = Callable[[int], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows of a table: features, targets, weights and names, of which all but X may be None.
+
+    `rows` counts those of the table up to here, `dropped` those left out of this part.
+    """
+
+    X: Any
+    y: np.ndarray | None
+    weight: np.ndarray | None
+    ids: Any
+    rows: int
+    dropped: int
+    notes: tuple[str, ...]
+
+
+class Roles:
+    """Which columns are what, before anything is known of their cells."""
+
+    def __init__(self, file: TableFile, target: str | None, options: TableOptions) -> None:
+        names = list(file.names)
+        named: dict[str, tuple[str | None, ...]] = {"--drop": options.drop, "--only": options.only}
+        named["--text"] = options.text
+        named |= {"--category": options.category, "--id": (options.id,)}
+        named["--weight"] = (options.weight,)
+        for option, asked in named.items():
+            for name in asked:
+                if name is not None and name not in names:
+                    raise DataError(f"has no column {name!r} for {option}; {_listed(names)}")
+        self.target = find_target(names, target, labelled=True)
+        self.left_out: list[tuple[str, str]] = []
+        self.features: list[str] = []
+        special = {self.target, options.weight, options.id}
+        for name in names:
+            if name in special:
+                continue
+            if name in options.drop or (options.only and name not in options.only):
+                self.left_out.append((name, "--drop" if name in options.drop else "not in --only"))
+            else:
+                self.features.append(name)
+
+
+class Recipe:
+    """What is learnt of a table, some rows after others."""
+
+    def __init__(
+        self, file: TableFile, target: str | None, options: TableOptions, exact: bool
+    ) -> None:
+        self.file, self.options = file, options
+        self.roles = Roles(file, target, options)
+        decimal = file.dialect.decimal
+        self.tallies = {n: Tally(n, options, decimal, exact) for n in self.roles.features}
+        self.target = Tally(str(self.roles.target), options, decimal, exact)
+        self.rows = self.dropped = 0
+        self.kept: list[np.ndarray] = []  # rows, where some are left out
+        self.counting = dict.fromkeys(file.unnamed & set(self.roles.features), True)
+
+    def add(self, table: Any) -> None:
+        """Learn from some rows."""
+        names = [*self.roles.features, str(self.roles.target)]
+        more = [name for name in (self.options.weight,) if name is not None]
+        kept = _complete(table, [*names, *more], self.options)
+        before, self.rows = self.rows, self.rows + table.num_rows
+        if kept is not None:
+            self.dropped += table.num_rows - len(kept)
+            table = table.take(kept)
+        if self.options.drop_missing:
+            whole = np.arange(table.num_rows) if kept is None else kept
+            self.kept.append(before + whole)
+        for name in self.counting:
+            self.counting[name] &= _counts(table[name], before)
+        with self._rows():
+            for name, tally in self.tallies.items():
+                tally.add(table[name])
+            self.target.add(table[self.roles.target])
+
+    def _rows(self) -> _rows_as_in_the_file:
+        """Let errors of cells tell the row before others were left out."""
+        return _rows_as_in_the_file(np.concatenate(self.kept) if self.kept else None)
+
+    def encoder(self) -> Encoder:
+        """Return what was learnt; refuse what needs a word of the user first."""
+        if self.rows == self.dropped:
+            raise DataError("has no rows" if not self.rows else "has no row without missing values")
+        learnt: list[Column] = []
+        left_out, notes = list(self.roles.left_out), self.file.notes
+        for name, tally in self.tallies.items():
+            try:
+                if self.counting.get(name):
+                    raise LeftOut("has no name, and numbers the rows")
+                with self._rows():
+                    learnt.append(tally.column(notes))
+            except LeftOut as why:
+                left_out.append((name, str(why)))
+                notes.append(f"column {name!r} {why}; it is left out")
+        if not learnt and left_out:
+            name, reason = left_out[0]
+            raise DataError(f"has no column besides the target: column {name!r} {reason}")
+        self._refuse_missing(learnt)
+        if self.dropped:
+            notes.append(f"left out {self.dropped:,} of {self.rows:,} rows with missing values")
+        return Encoder.of_columns(
+            tuple(learnt),
+            self.roles.target,
+            self._text_target(),
+            weight=self.options.weight,
+            id=self.options.id,
+            drop_missing=self.options.drop_missing,
+            left_out=tuple(left_out),
+            reading=self.reading(),
+        )
+
+    def reading(self) -> dict[str, Any]:
+        """Return how the file is written, for new files like it."""
+        file = self.file
+        if not file.is_text:
+            return {"missing": list(self.options.missing)}
+        asked = self.options.of_file()
+        known = {"decimal": file.dialect.decimal}
+        return {name: value for name, value in (asked | known).items() if value not in (None, [])}
+
+    def _text_target(self) -> bool:
+        """Tell whether the target is text, and not numbers in the way that people write them."""
+        tally = self.target
+        if kinds.is_date(tally.type):
+            raise DataError(f"column {tally.name!r}, the target, holds dates: choose another one")
+        if not kinds.is_text(tally.type):
+            return False
+        numbers = tally.decimals[self.file.dialect.decimal]
+        return not (numbers.bad == 0 and numbers.count > 0)
+
+    def _refuse_missing(self, learnt: list[Column]) -> None:
+        pairs = [(c, self.tallies[c.name]) for c in learnt]
+        short = [(c.name, t) for c, t in pairs if t.refuse_missing(c)]
+        if not short:
+            return
+        name, tally = short[0]
+        place = "line" if self.file.is_text else "row"
+        first = tally.first_missing
+        first = int(np.concatenate(self.kept)[first]) if self.kept else first
+        number = self.file.line(first) if self.file.is_text else first + self.file.first_row
+        rest = [other for other, _ in short[1:]]
+        others = f"; so do {', '.join(map(repr, rest[:5]))}" if rest else ""
+        others += f" and {len(rest) - 5} more" if len(rest) > 5 else ""
+        raise DataError(
+            f"column {name!r} has no value in {tally.missing:,} of {tally.rows:,} rows, first in "
+            f"{place} {number}{others}: --impute median fills numbers in, --drop-missing leaves "
+            f"the rows out, --drop {shlex.quote(name)} the column"
+        )
+
+
+def learn_whole(file: TableFile, target: str | None, options: TableOptions) -> tuple[Encoder, Any]:
+    """Return the encoder of a table, and the table."""
+    import pyarrow as pa
+
+    roles = Roles(file, target, options)
+    forced = {n: pa.string() for n in roles.features if n in (*options.category, *options.text)}
+    table = file.table(forced)
+    recipe = Recipe(file, target, options, exact=True)
+    with located(file):
+        recipe.add(table)
+        return recipe.encoder(), table
+
+
+def learn_pieces(
+    file: TableFile, target: str | None, options: TableOptions, numeric: bool, seen: Seen
+) -> Encoder:
+    """Return the encoder of a table that is read some rows after others.
+
+    `numeric` tells that the target is to be a number, `seen` is told the rows so far.
+    """
+    roles, types = Roles(file, target, options), file.first_types()
+    quick = _of_numbers(file, roles, types, options)
+    if quick is not None:
+        return quick
+    return learn_all(file, target, options, numeric, seen, types)
+
+
+def _of_numbers(
+    file: TableFile, roles: Roles, types: dict[str, Any], options: TableOptions
+) -> Encoder | None:
+    """Return the encoder of a table whose first rows hold numbers alone: no need to read the rest.
+
+    What turns out to be something else is refused when it is reached.
+    """
+    import pyarrow as pa
+
+    plain = all(
+        pa.types.is_integer(types[n]) or pa.types.is_floating(types[n]) for n in roles.features
+    )
+    learns = options.impute or options.drop_missing or options.category or options.text
+    if not plain or learns or file.unnamed or not roles.features:
+        return None
+    text = kinds.is_text(types[str(roles.target)])
+    if text or kinds.is_date(types[str(roles.target)]):
+        return None
+    recipe = Recipe(file, roles.target, options, exact=False)
+    return Encoder.of_columns(
+        tuple(kinds.Number(name) for name in roles.features),
+        roles.target,
+        False,
+        weight=options.weight,
+        id=options.id,
+        left_out=tuple(roles.left_out),
+        reading=recipe.reading(),
+    )
+
+
+def learn_all(
+    file: TableFile,
+    target: str | None,
+    options: TableOptions,
+    numeric: bool,
+    seen: Seen,
+    types: dict[str, Any],
+) -> Encoder:
+    """Return the encoder of a table after reading all of it; see `learn_pieces`."""
+    import pyarrow as pa
+
+    roles = Roles(file, target, options)
+    for name, type_ in types.items():
+        if name in (*options.category, *options.text):
+            types[name] = pa.string()
+        elif pa.types.is_integer(type_) and (name != roles.target or numeric):
+            types[name] = pa.float64()  # a number of the next piece may have a point
+    retyped = 0
+    while True:
+        recipe = Recipe(file, target, options, exact=False)
+        try:
+            with located(file):
+                for table in file.batches(types):
+                    recipe.add(table)
+                    seen(recipe.rows)
+                return recipe.encoder()
+        except Retyped:
+            retyped += 1
+            if retyped > _MOST_RETYPED:
+                types = dict.fromkeys(types, pa.string())
+
+
+def whole_part(file: TableFile, encoder: Encoder, table: Any, labelled: bool) -> Part:
+    """Return the features of a table that is in memory."""
+    with located(file):
+        return _encoded(encoder, table, 0, labelled)
+
+
+def read_pieces(
+    file: TableFile, encoder: Encoder, labelled: bool, skip: int = 0, whole_target: bool = True
+) -> Iterator[Part]:
+    """Yield the features of some rows after others, from row number `skip` on.
+
+    Integers in the target column stay such if `whole_target`.
+    """
+    types = new_types(file, encoder)
+    first = file.first_types() if file.is_text else {}
+    import pyarrow as pa
+
+    if not encoder.text_target and encoder.target in first:
+        own = first[encoder.target]
+        types[encoder.target] = (
+            own if whole_target or not pa.types.is_integer(own) else pa.float64()
+        )
+    for name, column in ((c.name, c) for c in encoder.columns):
+        if isinstance(column, kinds.Number) and name in first and name not in types:
+            text = kinds.is_text(first[name])
+            types[name] = pa.string() if text else pa.float64()
+    wide = encoder.n_features if encoder.is_dense else max(8, len(encoder.columns))
+    step = max(1, PIECE // (16 * wide))
+    rows = done = 0
+    while True:
+        rows = 0
+        try:
+            for table in file.batches(types):
+                begin, rows = rows, rows + table.num_rows
+                for before in range(max(begin, skip, done), rows, step):
+                    part = table.slice(before - begin, step)
+                    with located(file):
+                        yield _encoded(encoder, part, before, labelled)
+                    done = before + part.num_rows
+            break
+        except Retyped:
+            continue
+    if not rows:
+        raise DataError("has no rows")
+
+
+def new_types(file: TableFile, encoder: Encoder) -> dict[str, Any]:
+    """Return types of the columns of new text that must not be guessed."""
+    import pyarrow as pa
+
+    texts = [c.name for c in encoder.columns if type(c) is not kinds.Number]
+    texts += [encoder.target] if encoder.text_target and encoder.target else []
+    texts += [encoder.id] if encoder.id else []
+    return {name: pa.string() for name in texts if name in file.names}
+
+
+def _encoded(encoder: Encoder, table: Any, before: int, labelled: bool) -> Part:
+    """Return the features of some rows; rows with missing values are left out where asked."""
+    names, rows = table.column_names, before + table.num_rows
+    target = encoder.target if encoder.target in names else None
+    kept = None
+    if labelled and encoder.drop_missing:
+        options = TableOptions(drop_missing=True, missing=encoder.missing)
+        kept = _complete(table, [n for n in encoder.used if n in names], options)
+    dropped = 0 if kept is None else table.num_rows - len(kept)
+    table = table if kept is None else table.take(kept)
+    with _rows_as_in_the_file(None if kept is None else before + kept, before):
+        X, notes = encoder.transform(table, before)
+        y = None if target is None else _targets(encoder, table[target], before, labelled)
+        weight = None
+        if labelled and encoder.weight is not None:
+            if encoder.weight not in names:
+                raise DataError(f"has no column {encoder.weight!r} of weights; {_listed(names)}")
+            weight = _weights(encoder, table[encoder.weight], before)
+    ids = table[encoder.id] if encoder.id in names else None
+    return Part(X, y, weight, ids, rows, dropped, notes)
+
+
+def _targets(encoder: Encoder, column: Any, before: int, labelled: bool) -> np.ndarray | None:
+    """Return a column as strings, whole numbers, booleans or finite float64."""
+    import pyarrow as pa
+
+    name = str(encoder.target)
+    decimal = encoder.reading.get("decimal", ".")
+    if encoder.text_target or (not labelled and kinds.is_text(column.type)):
+        texts = column.cast(pa.string())
+        if encoder.reading:  # which earlier versions had not, nor did they trim
+            texts = kinds.category_texts(column, encoder.missing)
+        absent = _absent(texts)
+        if absent.any():
+            if not labelled:
+                return None
+            raise CellError(
+                before + int(np.argmax(absent)),
+                name,
+                "no target; --drop-missing leaves the row out",
+            )
+        return np.array(texts.to_pylist())
+    values = kinds.read_numbers(name, column, before, decimal, encoder.missing)
+    if (absent := np.isnan(values)).any():
+        if not labelled:
+            return None
+        row = before + int(np.argmax(absent))
+        raise CellError(row, name, "no value, in the target; --drop-missing leaves the row out")
+    whole = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
+    return column.to_numpy(**cells.copied(column)) if whole else values
+
+
+def _absent(texts: Any) -> np.ndarray:
+    import pyarrow.compute as pc
+
+    absent = pc.equal(texts, "").fill_null(True)
+    return absent.to_numpy(**cells.copied(absent))
+
+
+def _weights(encoder: Encoder, column: Any, before: int) -> np.ndarray:
+    name, decimal = str(encoder.weight), encoder.reading.get("decimal", ".")
+    values = kinds.read_numbers(name, column, before, decimal, encoder.missing)
+    bad = ~(values >= 0)
+    if bad.any():
+        row = int(np.argmax(bad))
+        what = "no weight" if np.isnan(values[row]) else f"the weight {values[row]:g}"
+        raise CellError(before + row, name, f"{what}: weights are 0 or more")
+    return values
+
+
+def _complete(table: Any, names: list[str], options: TableOptions) -> np.ndarray | None:
+    """Return the rows in which nothing is missing; None for all, where nobody asked."""
+    if not options.drop_missing:
+        return None
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    whole = np.ones(table.num_rows, dtype=bool)
+    absent = pa.array([*cells.MISSING_TEXTS, *options.missing], pa.string())
+    for name in names:
+        column = table[name]
+        gone = column.is_null(nan_is_null=True)
+        if kinds.is_text(column.type):
+            texts = pc.utf8_trim_whitespace(kinds.plain_texts(column))
+            gone = pc.or_(gone, pc.is_in(texts, absent))
+        whole &= ~gone.to_numpy(**cells.copied(gone))
+    return None if whole.all() else np.flatnonzero(whole)
+
+
+def _counts(column: Any, before: int) -> bool:
+    """Tell whether numbers go up by one, from 0 or 1."""
+    import pyarrow as pa
+
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        return False
+    values = column.to_numpy(**cells.copied(column))
+    first = values[0] - before if len(values) else 0
+    return first in (0, 1) and bool(np.array_equal(values, first + before + np.arange(len(values))))
+
+
+class located:
+    """Let errors of cells tell the line of the file."""
+
+    def __init__(self, file: TableFile) -> None:
+        self.file = file
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, CellError):
+            raise self.file.locate(error) from None
+
+
+class _rows_as_in_the_file:
+    """Let errors of cells tell the row before others were left out.
+
+    `kept` are the rows that were not, of which the first one is called `before` in errors.
+    """
+
+    def __init__(self, kept: np.ndarray | None, before: int = 0) -> None:
+        self.kept, self.before = kept, before
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, CellError) and self.kept is not None:
+            row = int(self.kept[error.row - self.before])
+            raise CellError(row, error.column, error.what) from None
+
+
+def find_target(names: list[str], target: str | None, labelled: bool) -> str | None:
+    """Return the name of the target column, None if it need not be there and is not."""
+    if target is None and names[-1].lower() in _TARGETS:
+        target = names[-1]
+    if target in names or not labelled:
+        return target if target in names else None
+    what = (
+        "needs the name of its target column (--target)"
+        if target is None
+        else f"has no column {target!r}"
+    )
+    raise DataError(f"{what}; {_listed(names)}; the first line of a CSV file names them")
+
+
+def _listed(names: Iterable[str]) -> str:
+    shown = list(names)
+    return f"its columns are {', '.join(shown[:20])}{', ...' if len(shown) > 20 else ''}"

@@ -1,0 +1,102 @@
+"""Sheets of spreadsheets (.xlsx) as pyarrow tables."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import zipfile
+from itertools import islice
+from typing import Any
+
+from zerogap.readers.files import DataError, Stream
+from zerogap.readers.options import TableOptions
+
+_MOST_CELLS = 1 << 26
+
+
+def read_sheet(stream: Stream, options: TableOptions) -> tuple[Any, int, dict[str, str]]:
+    """Return a sheet, the number of its first row of data, and the guesses: which sheet it is.
+
+    Cells that hold formulas have the values that were last computed.  Empty rows are left out.
+    """
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise ImportError("reading xlsx needs openpyxl: pip install 'zerogap[cli]'") from error
+    content = io.BytesIO(b"".join(iter(stream.read, b"")))
+    try:
+        book = openpyxl.load_workbook(content, read_only=True, data_only=True)
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError) as error:
+        raise DataError(f"is no spreadsheet that can be read: {error}") from error
+    names = book.sheetnames
+    guesses = {}
+    if options.sheet is None and len(names) > 1:
+        guesses["sheet"] = f"{names[0]!r}, the first of {len(names)} (--sheet NAME for another)"
+    if options.sheet is not None and options.sheet not in names:
+        raise DataError(f"has no sheet {options.sheet!r}; its sheets are {', '.join(names)}")
+    sheet = book[options.sheet or names[0]]
+    rows = islice(sheet.iter_rows(values_only=True), options.skip_lines, None)
+    number = options.skip_lines
+    header: tuple[Any, ...] = ()
+    for header in rows:
+        number += 1
+        if any(cell is not None for cell in header):
+            break
+    width = max((k + 1 for k, cell in enumerate(header) if cell is not None), default=0)
+    if not width:
+        raise DataError("has a sheet without cells")
+    columns: list[list[Any]] = [[] for _ in range(width)]
+    if options.header is False or options.names:
+        for cell, column in zip(header, columns, strict=False):
+            column.append(cell)
+        header, number = options.names or ("",) * width, number - 1
+    _fill(columns, rows, width)
+    return _table([str(name).strip() for name in header[:width]], columns), number + 1, guesses
+
+
+def _fill(columns: list[list[Any]], rows: Any, width: int) -> None:
+    """Append rows that are not empty."""
+    for row in rows:
+        cells = (*row[:width], *([None] * (width - len(row))))
+        if any(cell is not None for cell in cells):
+            for cell, column in zip(cells, columns, strict=True):
+                column.append(cell)
+        if len(columns[0]) * width > _MOST_CELLS:
+            raise DataError(f"has more than {_MOST_CELLS:,} cells: save the sheet as CSV")
+
+
+def _table(names: list[str], columns: list[list[Any]]) -> Any:
+    import pyarrow as pa
+
+    cleaned = ["" if name == "None" else name for name in names]
+    return pa.table([_array(column) for column in columns], names=cleaned)
+
+
+def _array(cells: list[Any]) -> Any:
+    """Return cells of one type as such, others as text."""
+    import pyarrow as pa
+
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds == {int} and max(abs(cell or 0) for cell in cells) < 1 << 62:
+        return pa.array(cells, pa.int64())
+    if kinds <= {int, float}:
+        return pa.array(cells, pa.float64() if kinds else pa.null())
+    if kinds == {bool}:
+        return pa.array(cells, pa.bool_())
+    if kinds <= {datetime.datetime, datetime.date}:
+        return pa.array([_moment(cell) for cell in cells], pa.timestamp("us"))
+    return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
+
+
+def _moment(cell: Any) -> Any:
+    if isinstance(cell, datetime.date) and not isinstance(cell, datetime.datetime):
+        return datetime.datetime.combine(cell, datetime.time())
+    return cell
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell)
