@@ -75,22 +75,7 @@ def _reviews(path):
     draw = random.Random(0)
     good = ["great", "lovely", "excellent", "perfect", "quick", "friendly", "happy", "solid"]
     bad = ["broken", "late", "awful", "poor", "rude", "noisy", "refund", "useless"]
-    plain = [
-        "the",
-        "box",
-        "arrived",
-        "with",
-        "a",
-        "cable",
-        "and",
-        "it",
-        "was",
-        "blue",
-        "order",
-        "price",
-        "delivery",
-        "seller",
-    ]
+    plain = ["the", "box", "arrived", "with", "a", "cable", "and", "it", "was", "blue", "order"]
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["review", "stars", "label"])

@@ -232,11 +232,8 @@ def compiling(command: str) -> Iterator[Callable[[], float]]:
 
     with compile_timer() as seconds:
         yield seconds
-    if seconds() > _NOTICED:
-        note(
-            command,
-            f"compiling took {seconds():.1f} s of that, once: zerogap warmup does it in advance",
-        )
+    if seconds() > _NOTICED and sys.stderr.isatty():
+        note(command, f"compiling, once: {seconds():.1f} s; zerogap warmup does it in advance")
 
 
 def start_bar(auto_refresh: bool = True) -> tuple[Any, Any]:

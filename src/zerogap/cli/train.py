@@ -194,11 +194,8 @@ def register(app: Any) -> None:
             about = {"training": _training(given, data), "deviation": _deviation(given)}
             if out is not None:
                 _save(model, out, encoder=given.encoder, keep_dual=keep_dual or None, **about)
-            told = (
-                _report(model, given, out)
-                | {"compile_seconds": compiled()}
-                | ({} if chosen is None else {"cv": chosen})
-            )
+            more = {} if chosen is None else {"cv": chosen}
+            told = _report(model, given, out) | {"compile_seconds": compiled(), **more}
             if report is not None:
                 from zerogap.cli.report import write_report
 

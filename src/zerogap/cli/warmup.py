@@ -35,7 +35,7 @@ def _compile() -> list[tuple[str, str]]:
     for name, loss in {**LOSSES, **MULTICLASS_LOSSES}.items():
         start = time.perf_counter()
         regression = loss.task == "regression"
-        y = X[:, 0] + rng.standard_normal(60) if regression else np.arange(60) % 3
+        y: Any = X[:, 0] + rng.standard_normal(60) if regression else np.arange(60) % 3
         y = y if regression or loss.task == "multiclass" else y > 0
         cls = LinearRegressor if regression else LinearClassifier
         with warnings.catch_warnings():

@@ -24,9 +24,10 @@ def to_onnx(
     trained on a table has instead one input of shape (n_samples, 1) for each column, under its
     name, and the encoder inside: numbers and truth values as numbers, NaN where missing;
     categories and texts as texts, "" where missing; dates as days since 1970 (float64).  Words of
-    texts need ONNX Runtime.  The outputs are those of the estimator's methods: for a regressor "prediction"; for a classifier "label" and "scores", and
-    "probabilities" where there is ``predict_proba``.  Names of features
-    are in the metadata, as JSON.
+    texts need ONNX Runtime.  The outputs are those of the
+    estimator's methods: for a regressor "prediction"; for a classifier "label" and "scores", and
+    "probabilities" where there is ``predict_proba``.  Names of features are in the metadata, as
+    JSON.
 
     Parameters
     ----------

@@ -159,6 +159,9 @@ class _TableFile(_File):
             report(Progress("scanning", rows, self.table.place, self.total))
 
         with named(path):
+            with self._open() as stream:
+                if kind == "parquet" and stream.packed:
+                    raise DataError("is a packed Parquet file: unpack it first, it packs by itself")
             self.table = TableFile(self._open, kind, options)
             self.notes = self.table.notes
             how = (target, options, numeric_target, seen)

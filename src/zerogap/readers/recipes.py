@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.readers import cells
+from zerogap.readers import cells, tables
 from zerogap.readers import columns as kinds
 from zerogap.readers.columns import CellError, Column
 from zerogap.readers.encoder import Encoder
 from zerogap.readers.files import DataError
 from zerogap.readers.learning import LeftOut, Tally
 from zerogap.readers.options import TableOptions
-from zerogap.readers.tables import PIECE, Retyped, TableFile
+from zerogap.readers.tables import Retyped, TableFile
 
 _TARGETS = ("target", "label", "y", "class")
 _MOST_RETYPED = 8  # columns, one after the other: then all are read as text
@@ -295,7 +295,7 @@ def read_pieces(
             text = kinds.is_text(first[name])
             types[name] = pa.string() if text else pa.float64()
     wide = encoder.n_features if encoder.is_dense else max(8, len(encoder.columns))
-    step = max(1, PIECE // (16 * wide))
+    step = max(1, tables.PIECE // (16 * wide))
     rows = done = 0
     while True:
         rows = 0

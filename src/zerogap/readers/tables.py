@@ -128,8 +128,6 @@ class TableFile:
                 found: Any = csv.open_csv(file, *self._csv_options(types, only, PIECE))
                 names = only or names
             elif self.kind == "parquet":
-                if stream.packed:
-                    raise DataError("is a packed Parquet file: unpack it first, it packs by itself")
                 size = max(1, PIECE // (8 * len(names)))
                 found = _parquet(stream).iter_batches(size, use_threads=False)
             elif self.kind == "arrow" and not stream.packed:
