@@ -9,7 +9,7 @@ import zerogap
 
 PACKAGE = Path(zerogap.__file__).parent
 LAYERS = [
-    ["_params", "errors", "io", "kernels", "verify"],
+    ["_params", "display", "errors", "io", "kernels", "verify"],
     ["penalties"],
     ["losses", "rows"],
     ["bounds", "problem"],

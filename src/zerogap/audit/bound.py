@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ _TIGHT = 1.0 - 1.0 / 1.1
 _AUTO = Auto()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit(Certificate):
     """The certificate of somebody's model, with a bound from below as well.
 
@@ -29,6 +29,10 @@ class Audit(Certificate):
     """
 
     at_least: float = 0.0
+
+    def _facts(self) -> Mapping[str, Any]:
+        bounds = {"above the optimum by at least": self.at_least, "and at most": float(self.gap)}
+        return bounds | dict(super()._facts())
 
     def __str__(self) -> str:
         return (

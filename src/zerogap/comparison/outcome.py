@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from zerogap.comparison.styles import style
+from zerogap.display import Shown, finish, new_axes, records_html, to_frame
 from zerogap.problem import Problem
 from zerogap.problem.certificate import Certificate
 from zerogap.solvers import Result, Solver
@@ -66,8 +69,8 @@ class Summary:
         return reason if self.reached == 0 else f"{self.reached} of {self.runs} reached"
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Shown):
     """What `compare` returns: all runs with their histories, and the best proved lower bound.
 
     Attributes
@@ -97,6 +100,53 @@ class Comparison:
     error_name: str = ""
     data: str = ""
     interrupted: bool = False
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {
+            "problem": self.problem,
+            "solvers": len(self.names),
+            "runs": len(self.runs),
+            "optimum, at least": float(self.lower),
+            "optimum, at most": float(self.upper),
+        }
+
+    def _repr_html_(self) -> str:
+        return records_html([self._line(line) for line in self.summary()], repr(self))
+
+    @staticmethod
+    def _line(line: Summary) -> dict[str, Any]:
+        return {
+            "solver": line.name,
+            "epochs": line.epochs,
+            "seconds": line.seconds,
+            "above the best bound": line.suboptimality,
+            "relative gap": line.certificate.relative_gap,
+            "result": line.verdict,
+        }
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame, a row per record of each run (needs pandas)."""
+        return to_frame(self.rows())
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the gap of each solver against epochs, median of its runs (needs matplotlib).
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        axes = new_axes(ax)
+        for k, name in enumerate(self.names):
+            look, curve = style(k), self.curve(name, "epoch", "gap")
+            middle = np.where(curve.middle > 0, curve.middle, np.nan)
+            dashes = (0, look.dashes) if look.dashes else "-"
+            axes.semilogy(curve.x, middle, color=look.colour, ls=dashes, label=name)
+        return finish(axes, xlabel="epochs (passes over the data)", ylabel="duality gap")
 
     @property
     def names(self) -> list[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from scipy import linalg
 
+from zerogap.display import Shown
 from zerogap.kernels.jit import kernel
 from zerogap.leave_one_out.bounds import Origin, Witness
 from zerogap.losses import Loss
@@ -32,8 +33,8 @@ _ALL = slice(None)
 _NONE = np.empty(0)
 
 
-@dataclass(frozen=True, eq=False)
-class LeaveOneOut:
+@dataclass(frozen=True, eq=False, repr=False)
+class LeaveOneOut(Shown):
     """What the models without one row each predict for that row.
 
     Attributes
@@ -75,6 +76,11 @@ class LeaveOneOut:
         """The number of rows decided in each way."""
         kinds = ("free", "bound", "solved", "tied", "undecided")
         return {kind: int(np.sum(self.how == kind)) for kind in kinds}
+
+    def _facts(self) -> Mapping[str, Any]:
+        error = {"error, at least": self.error_low, "error, at most": self.error_high}
+        ways = {f"rows {kind}": count for kind, count in self.counts.items() if count}
+        return {**error, **ways, "epochs": self.epochs, "seconds": self.seconds}
 
     def __str__(self) -> str:
         if self.error_high - self.error_low <= 1e-3 * self.error_high:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from zerogap import cuda
 from zerogap.cuda.device import to_host
 from zerogap.cuda.placing import on_device
+from zerogap.display import BLUE, Shown, finish, new_axes
 from zerogap.losses import Loss, as_loss
 from zerogap.paths.intervals import CoverLine, Reach, check_interval, cover
 from zerogap.problem import Problem
@@ -32,8 +33,8 @@ class Model(NamedTuple):
     certificate: Certificate
 
 
-@dataclass(frozen=True, eq=False)
-class Path:
+@dataclass(frozen=True, eq=False, repr=False)
+class Path(Shown):
     """Models along a grid of lambda.
 
     Attributes
@@ -62,6 +63,36 @@ class Path:
     results: tuple[Result, ...]
     edges: np.ndarray
     reaches: tuple[Reach, ...] = ()
+
+    def _facts(self) -> Mapping[str, Any]:
+        worst = max(certificate.relative_gap for certificate in self.certificates)
+        return {
+            "models": len(self.lams),
+            "lambda": f"{self.lams.min():.3g} to {self.lams.max():.3g}",
+            "every lambda between is proved": "yes" if len(self.edges) else "no",
+            "largest relative gap at a model": f"{worst:.2g}",
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the weights against lambda (needs matplotlib).
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        axes = new_axes(ax)
+        weights = self.coefs.reshape(len(self.lams), -1)
+        if len(self.edges):  # each model serves an interval
+            for column in weights.T:
+                axes.stairs(column, self.edges, baseline=None, lw=1, color=BLUE)
+        else:
+            axes.plot(self.lams, weights, ".-", lw=1, color=BLUE)
+        return finish(axes, xscale="log", xlabel=r"regularisation $\lambda$", ylabel="weights")
 
     def at(self, lam: float) -> Model:
         """Return the model of a path without holes that serves lam, and its certificate there."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from zerogap.display import Shown
 
 _GOOD_REASONS = ("converged", "bound is tight", "own dual point")
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Shown):
     """A proof of how far a model is from the optimum: gap >= P(w, b) - min P.
 
     Attributes
@@ -76,6 +79,19 @@ class Certificate:
         if self.stop_reason:
             text += f"; {self.stop_reason} after {self.epochs:g} epochs, {self.seconds:.3g} s"
         return text
+
+    def _facts(self) -> Mapping[str, Any]:
+        facts = {
+            "primal": self.primal,
+            "dual": self.dual,
+            "gap": float(self.gap),
+            "relative gap": f"{100 * self.relative_gap:.2g} %",
+        }
+        if self.rounding:
+            facts["of the gap, rounding"] = self.rounding
+        if self.stop_reason:
+            facts |= {"stopped": self.stop_reason, "epochs": self.epochs, "seconds": self.seconds}
+        return facts | ({"solver": self.solver} if self.solver else {})
 
     @classmethod
     def combine(cls, parts: Sequence[Certificate]) -> Certificate:

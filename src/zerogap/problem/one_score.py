@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from zerogap.display import table_html
 from zerogap.io.memory import free_memory
 from zerogap.kernels.jit import Struct
 from zerogap.kernels.minimiser import minimiser
@@ -218,6 +219,12 @@ class Problem(Proving, OnProcessor, Struct):
     def _set(self, *values: Any) -> None:
         for name, value in zip(type(self).__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, value)
+
+    def _repr_html_(self) -> str:
+        n, d = self.shape
+        facts = {"rows": n, "features": d, "loss": self.loss, "lambda": f"{self.lam:.6g}"}
+        facts |= {"penalty": self.penalty, "intercept": "free" if self.fit_intercept else "none"}
+        return table_html(list(facts.items()), caption=type(self).__name__)
 
     def __repr__(self) -> str:
         n, d = self.shape

@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
+from zerogap.display import Shown
 from zerogap.problem import Problem
 from zerogap.problem.centring import Centred, centred
 from zerogap.problem.certificate import Certificate
@@ -40,8 +41,8 @@ NEAR_EXACT = 1e-9  # of P: where rounding is less, terms of the gap that are sma
 _CHUNK = 1_000_000  # values touched between two looks at the clock: a few milliseconds
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Shown):
     """What `solve` returns: the model, its dual point, its certificate and the history."""
 
     w: np.ndarray
@@ -51,6 +52,10 @@ class Result:
     history: History
     stop_reason: str
     proof: Proof | None = None
+
+    def _facts(self) -> Mapping[str, Any]:
+        shape = " x ".join(map(str, np.shape(self.w)))
+        return {"weights": shape, **self.certificate._facts()}
 
 
 def solve(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from zerogap.display import BLUE, finish, new_axes, records_html, to_frame
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.proving import Proof
 
@@ -53,6 +54,7 @@ class History(Mapping[str, np.ndarray]):
 
     ``epoch``, ``updates``, ``examples``, ``seconds``, ``cpu_seconds``, ``primal``, ``dual``,
     ``gap`` and one column per recorded metric.  Seconds count updates only, never certificates.
+    A slice is a history of some records.
 
     Examples
     --------
@@ -75,7 +77,15 @@ class History(Mapping[str, np.ndarray]):
         """The records, oldest first."""
         return self._rows
 
-    def __getitem__(self, column: str) -> np.ndarray:
+    @overload
+    def __getitem__(self, column: str) -> np.ndarray: ...
+
+    @overload
+    def __getitem__(self, column: slice) -> History: ...
+
+    def __getitem__(self, column: str | slice) -> np.ndarray | History:
+        if isinstance(column, slice):
+            return History(self._rows[column])
         if column not in self:
             raise KeyError(f"no column {column!r}: there are {', '.join(self)}")
         return np.array([row[column] for row in self._rows])
@@ -92,8 +102,29 @@ class History(Mapping[str, np.ndarray]):
     def __repr__(self) -> str:
         return f"History({len(self._rows)} records of {', '.join(self)})"
 
-    def to_frame(self) -> Any:
-        """Return a pandas DataFrame (needs pandas)."""
-        import pandas as pd
+    def _repr_html_(self) -> str:
+        return records_html(self._rows, "History")
 
-        return pd.DataFrame(self._rows)
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame, a row per record (needs pandas)."""
+        return to_frame(self._rows)
+
+    def plot(self, x: str = "epoch", ax: Any = None) -> Any:
+        """Draw the gap along the run, on a logarithmic axis (needs matplotlib).
+
+        Parameters
+        ----------
+        x : str
+            The column to draw it against, such as "epoch", "examples" or "seconds".
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        axes = new_axes(ax)
+        gaps = np.where(self["gap"] > 0.0, self["gap"], np.nan)  # zero has no place on the axis
+        axes.semilogy(self[x], gaps, "o-", ms=3, color=BLUE)
+        label = {"epoch": "epochs (passes over the data)", "examples": "rows read"}.get(x, x)
+        return finish(axes, xlabel=label, ylabel="duality gap: proved distance from the optimum")

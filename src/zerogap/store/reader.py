@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from zerogap.display import table_html
 from zerogap.io.system import drop_from_page_cache, read_at
 from zerogap.rows import as_rows
 from zerogap.store.layout import Block, aligned_buffer
@@ -127,6 +128,18 @@ class Store:
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "folder": self.path,
+            "rows": self.n_samples,
+            "features": self.n_features,
+            "values stored": self.stored,
+            "kind": f"{'sparse' if self.sparse else 'dense'} {self.dtype}",
+            "classes": "numbers" if self.classes is None else len(self.classes),
+            "sample weights": "yes" if self.weighted else "no",
+        }
+        return table_html(list(facts.items()), caption="Store")
 
     def __reduce__(self) -> Any:
         return _reopen, (self.path, self.max_memory, self.fingerprint)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
@@ -23,6 +23,7 @@ from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import clone
 
+from zerogap.display import BLUE, ORANGE, Shown, finish, new_axes
 from zerogap.losses import Loss, as_loss
 from zerogap.paths.intervals import CoverLine, Reach, check_interval, cover
 from zerogap.paths.run import two_classes
@@ -54,8 +55,8 @@ class Step(NamedTuple):
         return math.sqrt(self.start) * math.sqrt(self.stop)
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve(Shown):
     """Validation error at every lambda of an interval.
 
     Attributes
@@ -76,6 +77,45 @@ class Curve:
     folds: int
     models: int
     epochs: float
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {
+            "measure": self.measure,
+            "lowest error": float(self.best.error),
+            "at lambda": self.best.lam,
+            "simplest lambda within one standard error": self.simplest.lam,
+            "folds": self.folds,
+            "models": self.models,
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the validation error over lambda, with its standard error (needs matplotlib).
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        axes = new_axes(ax)
+        edges = np.array([self.steps[0].start, *(step.stop for step in self.steps)])
+        error = np.array([step.error for step in self.steps])
+        spread = np.array([step.standard_error for step in self.steps])
+        axes.stairs(
+            error + spread,
+            edges,
+            baseline=error - spread,
+            fill=True,
+            color=BLUE,
+            alpha=0.25,
+            label="one standard error of the folds",
+        )
+        axes.stairs(error, edges, baseline=None, color=BLUE, lw=1.5, label="validation")
+        axes.axvline(self.best.lam, color=ORANGE, ls="--", label=f"best: {self.best.lam:.3g}")
+        return finish(axes, xscale="log", xlabel=r"regularisation $\lambda$", ylabel=self.measure)
 
     @property
     def best(self) -> Step:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from zerogap.display import Shown, as_text, records_html, to_frame
 from zerogap.problem.certificate import Certificate
 
 Parameters = dict[str, Any]
@@ -81,8 +82,8 @@ class Cell:
         }
 
 
-@dataclass(frozen=True)
-class Sweep:
+@dataclass(frozen=True, repr=False)
+class Sweep(Shown):
     """The outcome of a sweep.
 
     Attributes
@@ -105,6 +106,23 @@ class Sweep:
     measure: str
     tol: float
     interrupted: bool = False
+
+    def _facts(self) -> Mapping[str, Any]:
+        best = ", ".join(f"{name}={as_text(v)}" for name, v in self.best.parameters.items())
+        return {
+            "settings": len(self.cells),
+            "folds": self.folds,
+            "measure": self.measure,
+            "lowest error": float(self.best.error),
+            "at": best,
+        }
+
+    def _repr_html_(self) -> str:
+        return records_html([cell.row() for cell in self.cells], "Sweep")
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame, a row per setting (needs pandas)."""
+        return to_frame([cell.row() for cell in self.cells])
 
     @property
     def swept(self) -> tuple[str, ...]:
