@@ -1,10 +1,14 @@
 """Every figure, table, number, claim and theorem of the reports has its place."""
 
+from pathlib import Path
+
 import pytest
 
 import zerogap
 from zerogap.lab.chapters import chapter
 from zerogap.lab.inventory import REPORTS, claims, errata, items
+
+RECORD = Path(__file__).parents[2] / "docs" / "five-reports.md"
 
 
 @pytest.mark.parametrize("label", REPORTS)
@@ -66,6 +70,13 @@ def test_every_claim_is_stated_with_its_section_and_setting():
         assert claim.statement.endswith(".")
         assert claim.statement.count(". ") == 0  # one sentence
         assert set(claim.covers) <= set(items())
+
+
+def test_the_record_has_every_claim_as_it_is_stated_now():
+    record = RECORD.read_text(encoding="utf-8")
+    for id, known in claims().items():
+        assert f"| {id} ({known['where']}" in record
+        assert f"{known['says'].replace('|', '&#124;')} | {known['setting']} | " in record, id
 
 
 def test_cautions_of_the_reports_are_kept():
