@@ -18,6 +18,7 @@ test-quick: $(VENV)/.dev
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tests/check_docstrings.py
 
 # Each system has calls of its own: mypy sees those that another one lacks.
 types: $(VENV)/.dev

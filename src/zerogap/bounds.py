@@ -33,16 +33,33 @@ __all__ = ["Bound", "pegasos", "sdca"]
 
 @dataclass(frozen=True)
 class Bound:
-    """A number of updates and what is proved after them."""
+    """A number of updates and what is proved after them.
 
-    iterations: int  #: T, the number of updates
-    error: float  #: bound of the duality gap (SDCA) or of P(w) - min P (Pegasos) after T updates
-    t0: int | None  #: T_0, updates before averaging or drawing begins; None for the last iterate
-    epochs: float | None  #: T divided by the number of rows, where that is known
-    probability: float | None  #: of the error being that small; None: it holds in expectation
-    assumptions: str  #: of the proof
-    #: The bound after any numbers T of updates, to draw beside a run; NaN where nothing is proved.
-    #: For SDCA it is curve(T, t0), with half of T as default of t0.
+    Attributes
+    ----------
+    iterations : int
+        T, the number of updates.
+    error : float
+        Bound of the duality gap (SDCA) or of P(w) - min P (Pegasos) after T updates.
+    t0 : int or None
+        Updates before averaging or drawing begins; None for the last iterate.
+    epochs : float or None
+        T divided by the number of rows, where that is known.
+    probability : float or None
+        Of the error being that small; None if it holds in expectation.
+    assumptions : str
+        What the proof assumes.
+    curve : callable
+        The bound after any numbers T of updates, to draw beside a run; NaN where nothing is proved.
+        For SDCA it is curve(T, t0), with half of T as default of t0.
+    """
+
+    iterations: int
+    error: float
+    t0: int | None
+    epochs: float | None
+    probability: float | None
+    assumptions: str
     curve: Callable[..., Any] = field(repr=False, compare=False)
 
 
@@ -88,6 +105,11 @@ def sdca(
     sharp : bool
         Replace 2 L in G by the width of the interval that the dual variables are confined to.  It
         is 1 for the hinge: T = max(0, n log(2 lam n / radius^2)) + n + 5 radius^2 / (lam eps).
+
+    Returns
+    -------
+    Bound
+        Numbers of updates, and what is proved after them.
 
     Examples
     --------
@@ -159,6 +181,11 @@ def pegasos(
         The line of the table, and its delta in (0, 1).  Lines 3 and 4 need T >= 3 and lam <=
         radius^2 / 4.  That is the paper's radius >= 1 and lam <= 1/4 up to scale: rows s x with
         s^2 lam give the iterates w / s, and a suitable s exists if lam <= radius^2 / 4.
+
+    Returns
+    -------
+    Bound
+        Numbers of updates, and what is proved after them.
 
     Examples
     --------

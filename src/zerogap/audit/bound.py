@@ -26,6 +26,13 @@ class Audit(Certificate):
     """The certificate of somebody's model, with a bound from below as well.
 
     The model's objective is at least ``at_least`` and at most ``gap`` above the optimum.
+
+    Attributes
+    ----------
+    at_least : float
+        The objective is proved to be at least so much above the optimum.
+    primal, dual, gap, rounding, floor, epochs, seconds, stop_reason, solver, parts
+        As for `Certificate`.
     """
 
     at_least: float = 0.0

@@ -164,7 +164,13 @@ class Comparison(Shown):
         return self.problem.loss.task != "regression"
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one dictionary per record of each run, all with the same keys."""
+        """Return one dictionary per record of each run, all with the same keys.
+
+        Returns
+        -------
+        list of dict
+            Solver, seed, and the columns of the history.
+        """
         return [self._row(run, row) for run in self.runs for row in run.result.history.rows]
 
     def _row(self, run: Run, row: dict[str, float]) -> dict[str, Any]:
@@ -177,6 +183,18 @@ class Comparison(Shown):
         """Return column y of a solver against column x, over its runs.
 
         It ends where half of the runs have stopped; those keep their last values until then.
+
+        Parameters
+        ----------
+        name : str
+            Name of the solver.
+        x, y : str
+            Columns of the history.
+
+        Returns
+        -------
+        Curve
+            The median over seeds, and how far they spread.
         """
         histories = [
             [self._row(run, row) for row in run.result.history.rows]
@@ -190,7 +208,13 @@ class Comparison(Shown):
         return Curve(np.median(xs, 0), np.median(ys, 0), ys.min(0), ys.max(0))
 
     def summary(self) -> list[Summary]:
-        """Return one line per solver."""
+        """Return one line per solver.
+
+        Returns
+        -------
+        list of Summary
+            In the order of the solvers.
+        """
         return [self._summary([run for run in self.runs if run.name == n]) for n in self.names]
 
     def _summary(self, runs: list[Run]) -> Summary:
@@ -214,7 +238,18 @@ class Comparison(Shown):
         )
 
     def save(self, folder: str | Path) -> dict[str, Path]:
-        """Write curves.png, curves.svg, compare.html and records.csv; return where they are."""
+        """Write curves.png, curves.svg, compare.html and records.csv; return where they are.
+
+        Parameters
+        ----------
+        folder : path
+            Where to; it is made if there is none.
+
+        Returns
+        -------
+        dict of str to Path
+            Files by name.
+        """
         from zerogap.comparison.page import render
         from zerogap.comparison.pictures import draw, save_figure
 

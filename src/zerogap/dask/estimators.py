@@ -269,15 +269,48 @@ class LinearClassifier(ClassifierMixin, _Distributed):
         return self._finish()
 
     def decision_function(self, X: Any) -> Any:
-        """Return the scores, lazily for a dask collection."""
+        """Return the scores, lazily for a dask collection.
+
+        Parameters
+        ----------
+        X : array or dask collection
+            Rows.
+
+        Returns
+        -------
+        ndarray or dask array
+            The scores.
+        """
         return self._lazily("decision_function", X)
 
     def predict(self, X: Any) -> Any:
-        """Return the class of each row, lazily for a dask collection."""
+        """Return the class of each row, lazily for a dask collection.
+
+        Parameters
+        ----------
+        X : array or dask collection
+            Rows.
+
+        Returns
+        -------
+        ndarray or dask array
+            Labels.
+        """
         return self._lazily("predict", X)
 
     def predict_proba(self, X: Any) -> Any:
-        """Return probabilities (logistic and softmax losses), lazily for a dask collection."""
+        """Return probabilities (logistic and softmax losses), lazily for a dask collection.
+
+        Parameters
+        ----------
+        X : array or dask collection
+            Rows.
+
+        Returns
+        -------
+        ndarray or dask array
+            One column per class.
+        """
         return self._lazily("predict_proba", X)
 
 
@@ -300,6 +333,16 @@ class LinearRegressor(RegressorMixin, _Distributed):
         As for `zerogap.LinearRegressor`.
     n_rounds_, recoveries_
         As for `zerogap.dask.LinearClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dask.distributed import Client
+    >>> from zerogap.dask import LinearRegressor
+    >>> X, y = np.arange(20.0)[:, None], 3.0 * np.arange(20.0)
+    >>> client = Client(processes=False)  # doctest: +SKIP
+    >>> LinearRegressor(client=client).fit(X, y).coef_  # doctest: +SKIP
+    array([2.99])
     """
 
     _local = estimators.LinearRegressor
@@ -342,12 +385,34 @@ class LinearRegressor(RegressorMixin, _Distributed):
         self.callback = callback
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model, to data as for `zerogap.dask.LinearClassifier.fit`."""
+        """Fit the model, to data as for `zerogap.dask.LinearClassifier.fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `zerogap.dask.LinearClassifier.fit`.
+
+        Returns
+        -------
+        LinearRegressor
+            The model itself.
+        """
         self._train(X, y, sample_weight, None)
         self.coef_ = self.coef_[0]
         self.intercept_: Any = float(self.intercept_[0])
         return self._finish()
 
     def predict(self, X: Any) -> Any:
-        """Return x.w + b for each row, lazily for a dask collection."""
+        """Return x.w + b for each row, lazily for a dask collection.
+
+        Parameters
+        ----------
+        X : array or dask collection
+            Rows.
+
+        Returns
+        -------
+        ndarray or dask array
+            Predictions, in units of the target.
+        """
         return self._lazily("predict", X)

@@ -41,7 +41,21 @@ class Restart(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Recovery:
-    """What was lost, why, and where its dual variables came from."""
+    """What was lost, why, and where its dual variables came from.
+
+    Attributes
+    ----------
+    round : int
+        Round in which the loss was seen.
+    groups : tuple of int
+        Groups of chunks that were lost.
+    reason : str
+        What was seen: a worker that died, left, or did not answer.
+    origins : dict of str to int
+        How many groups got their dual variables from where.
+    seconds : float
+        Time until all groups were there again.
+    """
 
     round: int
     groups: tuple[int, ...]

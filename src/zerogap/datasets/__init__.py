@@ -56,6 +56,11 @@ _SETS = {known.name: known for module in _MODULES for known in module.SETS}
 def names() -> list[str]:
     """Return the names of all data sets: the real ones first, then the simulated ones.
 
+    Returns
+    -------
+    list of str
+        Names for `load` and `info`.
+
     Examples
     --------
     >>> "mnist" in names(), names()[-1]
@@ -71,6 +76,11 @@ def info(name: str) -> Info:
     ----------
     name : str
         One of `names()`.
+
+    Returns
+    -------
+    Info
+        Sizes, licence, citation, files.
 
     Examples
     --------

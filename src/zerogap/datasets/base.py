@@ -46,7 +46,18 @@ class Info:
     files: tuple[DataFile, ...] = ()
 
     def contents(self, folder: Folder = None) -> list[bytes]:
-        """Return the content of each file, checked and unpacked; see `load` for the folder."""
+        """Return the content of each file, checked and unpacked; see `load` for the folder.
+
+        Parameters
+        ----------
+        folder : path, optional
+            Where the files are.
+
+        Returns
+        -------
+        list of bytes
+            In the order of `files`.
+        """
         return [read(file, folder) for file in self.files]
 
 
@@ -129,6 +140,11 @@ class Dataset:
             Share of the rows (of the groups, where there are some) for the test.
         random_state : int
             Seed: the same seed gives the same rows.
+
+        Returns
+        -------
+        Dataset
+            With `X_test` and `y_test`.
         """
         if self.X_test is not None:
             return self
@@ -153,6 +169,11 @@ class Dataset:
 
         The test rows are shifted and scaled by the same numbers.  Sparse columns are scaled but
         not shifted, so that they stay sparse.
+
+        Returns
+        -------
+        Dataset
+            With the test part scaled in the same way.
         """
         from scipy.sparse import issparse
         from sklearn.preprocessing import StandardScaler

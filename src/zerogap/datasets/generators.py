@@ -22,7 +22,17 @@ __all__ = [
 
 
 class Simulated(NamedTuple):
-    """Data with a known linear model behind them."""
+    """Data with a known linear model behind them.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Rows.
+    y : ndarray of shape (n_samples,)
+        Targets.
+    beta : ndarray of shape (n_features,)
+        Weights of the model behind them.
+    """
 
     X: Any
     y: np.ndarray
@@ -30,7 +40,15 @@ class Simulated(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Two classes without a linear model behind them."""
+    """Two classes without a linear model behind them.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Points.
+    y : ndarray of shape (n_samples,)
+        Classes, -1 and +1.
+    """
 
     X: np.ndarray
     y: np.ndarray

@@ -51,7 +51,17 @@ _VALIDATION = 6  # one row out of six is set aside for validation
 
 
 class Mnist(NamedTuple):
-    """Digits in three parts: X float32, one image per row; y int64, the digit."""
+    """Digits in three parts: X float32, one image per row; y int64, the digit.
+
+    Attributes
+    ----------
+    X_train, y_train : ndarray
+        Rows for training, and their digits.
+    X_validation, y_validation : ndarray
+        Rows for choosing settings.
+    X_test, y_test : ndarray
+        Rows for the last look.
+    """
 
     X_train: np.ndarray
     y_train: np.ndarray

@@ -26,7 +26,19 @@ SHARE_UNRELATED = 0.15
 
 
 class RawTable(NamedTuple):
-    """A table in the units it was recorded in."""
+    """A table in the units it was recorded in.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix
+        Columns in their own units.
+    y : ndarray
+        Targets in their own units, or classes.
+    columns : list of str
+        What each column is.
+    target : str
+        What the target is.
+    """
 
     X: Any
     y: np.ndarray

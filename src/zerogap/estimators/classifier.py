@@ -226,12 +226,38 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         self.coef_, self.intercept_, self.dual_coef_ = W.copy(), b.copy(), alpha.copy()
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the scores x.w + b: one per row, and per class if there are three or more."""
+        """Return the scores x.w + b: one per row, and per class if there are three or more.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, DataFrame or Store
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The scores.
+        """
         scores = self._scores(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the accuracy on rows and labels, or on a Store, its weights not counted."""
+        """Return the accuracy on rows and labels, or on a Store, its weights not counted.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, DataFrame or Store
+            Rows.
+        y : array, optional
+            Labels; those of the Store if X is one.
+        sample_weight : array, optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Share of right labels.
+        """
         if not isinstance(X, Store):
             return super().score(to_host(X), to_host(y), sample_weight)
         classes: Any = X.classes
@@ -242,7 +268,18 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         return float(right / X.n_samples)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row of X, which may be a Store."""
+        """Return the class of each row of X, which may be a Store.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, DataFrame or Store
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels, of the type of those in `fit`.
+        """
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         labels = self.classes_[to_host(codes)]
@@ -260,6 +297,11 @@ class LinearClassifier(ClassifierMixin, LinearModel):
 
         For a model from a file, radius and interval are what the file says.  A UserWarning tells
         so until `zerogap.model_io.recertify` has found them true on the data of the fit.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, DataFrame or Store
+            Rows.
 
         Returns
         -------
@@ -287,7 +329,18 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         return labels, (settled != UNSETTLED) & (self.classes_[settled] == labels)
 
     def certified_fraction(self, X: Any) -> float:
-        """Return the share of rows whose label is proved to be that of the exact optimum."""
+        """Return the share of rows whose label is proved to be that of the exact optimum.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, DataFrame or Store
+            Rows.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
         return float(self.predict_certified(X)[1].mean())
 
     def _has_probabilities(self) -> bool:

@@ -145,7 +145,18 @@ class LinearRegressor(RegressorMixin, LinearModel):
         return self._finish()
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return x.w + b for each row of X, which may be a Store."""
+        """Return x.w + b for each row of X, which may be a Store.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, DataFrame or Store
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions, in units of the target.
+        """
         return self._scores(X).ravel()
 
     def predict_certified(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -156,6 +167,11 @@ class LinearRegressor(RegressorMixin, LinearModel):
 
         For a model from a file, radius and interval are what the file says.  A UserWarning tells
         so until `zerogap.model_io.recertify` has found them true on the data of the fit.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, DataFrame or Store
+            Rows.
 
         Returns
         -------
@@ -178,7 +194,22 @@ class LinearRegressor(RegressorMixin, LinearModel):
         return scores[:, 0], low[:, 0], high[:, 0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return R2 on rows and targets, or on a Store, its weights not counted."""
+        """Return R2 on rows and targets, or on a Store, its weights not counted.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, DataFrame or Store
+            Rows.
+        y : array, optional
+            Targets; those of the Store if X is one.
+        sample_weight : array, optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            R2: 1 is perfect, 0 as good as the mean.
+        """
         if not isinstance(X, Store):
             return super().score(to_host(X), to_host(y), sample_weight)
         errors = squares = total = 0.0

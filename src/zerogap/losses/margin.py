@@ -17,6 +17,13 @@ class Hinge(MarginLoss):
     phi*(-a; y) = -a y  for a y in [0, 1], else +inf.
 
     1-Lipschitz, not smooth.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> loss = zg.Hinge()
+    >>> loss.value(z=0.25, y=1.0)
+    0.75
     """
 
     quadratic = True
@@ -50,6 +57,18 @@ class SmoothHinge(MarginLoss):
     phi*(-a; y) = -a y + gamma a^2 / 2  for a y in [0, 1], else +inf.
 
     1-Lipschitz and 1/gamma-smooth.
+
+    Parameters
+    ----------
+    gamma : float
+        Width over which the kink is rounded; must be positive.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> loss = zg.SmoothHinge(gamma=0.5)
+    >>> loss.value(z=0.25, y=1.0), loss.value(z=0.75, y=1.0)
+    (0.5, 0.0625)
     """
 
     gamma: float = 1.0
@@ -96,6 +115,13 @@ class SquaredHinge(MarginLoss):
     phi*(-a; y) = -a y + a^2 / 4  for a y >= 0, else +inf.
 
     2-smooth.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> loss = zg.SquaredHinge()
+    >>> loss.value(z=0.5, y=1.0)
+    0.25
     """
 
     quadratic = True
@@ -135,6 +161,18 @@ class Logistic(MarginLoss):
     The dual step has no closed form.  By default it is found exactly.  ``approximate=True`` takes
     the published step towards u = -phi'(z) instead, (u - a) / max(1, 1/4 + q), which always
     ascends but is short when q is large (Shalev-Shwartz & Zhang, 2013, section 6.2).
+
+    Parameters
+    ----------
+    approximate : bool
+        Whether to take the published, shorter dual step instead of the exact one.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> loss = zg.Logistic()
+    >>> round(float(loss.value(z=0.0, y=1.0)), 4)
+    0.6931
     """
 
     approximate: bool = False

@@ -16,7 +16,14 @@ from zerogap.losses.base import Loss
 
 
 class MulticlassLoss(Loss):
-    """A loss of a score vector; its methods are the vector forms of those of `Loss`."""
+    """A loss of a score vector; its methods are the vector forms of those of `Loss`.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> isinstance(zg.Softmax(), zg.losses.MulticlassLoss), zg.Softmax().task
+    (True, 'multiclass')
+    """
 
     task = "multiclass"
 
@@ -59,6 +66,15 @@ class MulticlassHinge(MulticlassLoss):
     phi*(-a; y) = -(1 - p_y)  for p = e_y - a in the simplex, else +inf.
 
     The block step is the projection of p + (z + 1 - e_y) / q on the simplex.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> loss = zg.MulticlassHinge()
+    >>> X, y = [[0.0], [1.0], [2.0]], [0, 1, 2]
+    >>> model = zg.LinearClassifier(loss, lam=0.01, tol=1e-6).fit(X, y)
+    >>> model.predict(X).tolist()
+    [0, 1, 2]
     """
 
     def vector_value(self, z, y):
@@ -144,6 +160,15 @@ class Softmax(MulticlassLoss):
 
     1/2-smooth.  The block step solves log p_k + q p_k = z_k + q p_k^old - nu for the one multiplier
     nu at which the p_k sum to one.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> loss = zg.Softmax()
+    >>> X, y = [[0.0], [1.0], [2.0]], [0, 1, 2]
+    >>> model = zg.LinearClassifier(loss, lam=0.001, tol=1e-6).fit(X, y)
+    >>> model.predict(X).tolist()
+    [0, 1, 2]
     """
 
     smoothness = 0.5

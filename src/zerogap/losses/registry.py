@@ -27,7 +27,23 @@ ALL_LOSSES = {**LOSSES, **MULTICLASS_LOSSES}
 
 
 def as_loss(loss: str | Loss) -> Loss:
-    """Return the loss of that name, or the loss itself, with its parameters checked."""
+    """Return the loss of that name, or the loss itself, with its parameters checked.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        A name of `LOSSES` or `MULTICLASS_LOSSES`, or a loss.
+
+    Returns
+    -------
+    Loss
+        The loss, with its default parameters if a name was given.
+
+    Examples
+    --------
+    >>> as_loss("huber")
+    Huber(delta=1.35)
+    """
     if isinstance(loss, str):
         if loss not in ALL_LOSSES:
             raise ValueError(f"unknown loss {loss!r}: choose one of {', '.join(ALL_LOSSES)}")

@@ -16,6 +16,13 @@ class Squared(ResidualLoss):
     phi*(-a; y) = -a y + a^2 / 2.
 
     1-smooth.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> loss = zg.Squared()
+    >>> loss.value(z=3.0, y=1.0)
+    2.0
     """
 
     quadratic = True
@@ -48,6 +55,13 @@ class Absolute(ResidualLoss):
     phi*(-a; y) = -a y  for |a| <= 1, else +inf.
 
     1-Lipschitz, not smooth.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> loss = zg.Absolute()
+    >>> loss.value(z=3.0, y=1.0)
+    2.0
     """
 
     quadratic = True
@@ -80,6 +94,18 @@ class EpsilonInsensitive(ResidualLoss):
     phi*(-a; y) = -a y + eps |a|  for |a| <= 1, else +inf.
 
     1-Lipschitz, not smooth.
+
+    Parameters
+    ----------
+    eps : float
+        Half-width of the tube in which residuals cost nothing, in units of the target.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> loss = zg.EpsilonInsensitive(eps=0.5)
+    >>> loss.value(z=3.0, y=1.0), loss.value(z=1.25, y=1.0)
+    (1.5, 0.0)
     """
 
     eps: float = 0.1
@@ -123,6 +149,18 @@ class Huber(ResidualLoss):
         phi*(-a; y) = -a y + a^2 / 2  for |a| <= delta, else +inf.
 
     delta-Lipschitz and 1-smooth.
+
+    Parameters
+    ----------
+    delta : float
+        Residual from which on the loss is linear, in units of the target.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> loss = zg.Huber(delta=1.0)
+    >>> loss.value(z=3.0, y=1.0), loss.value(z=1.5, y=1.0)
+    (1.5, 0.125)
     """
 
     delta: float = 1.35
@@ -167,6 +205,18 @@ class Quantile(ResidualLoss):
         phi*(-a; y) = -a y  for q - 1 <= a <= q, else +inf.
 
     max(q, 1 - q)-Lipschitz, not smooth.
+
+    Parameters
+    ----------
+    q : float
+        Quantile that the model predicts, between 0 and 1.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> loss = zg.Quantile(q=0.75)
+    >>> loss.value(z=0.0, y=1.0), loss.value(z=2.0, y=1.0)
+    (0.75, 0.25)
     """
 
     q: float = 0.5

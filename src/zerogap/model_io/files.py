@@ -186,7 +186,30 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 
 def read(path: str | os.PathLike[str]) -> ModelFile:
-    """Return all that a model file holds; errors as in `load`."""
+    """Return all that a model file holds; errors as in `load`.
+
+    Parameters
+    ----------
+    path : path
+        A model file.
+
+    Returns
+    -------
+    ModelFile
+        The model, its encoder, and what is known about the fit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import zerogap as zg
+    >>> model = zg.LinearClassifier(random_state=0).fit([[0.0], [1.0]], [0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     zg.save(model, Path(folder) / "model.zg")
+    ...     held = read(Path(folder) / "model.zg")
+    >>> held.version == zg.__version__, held.has_dual
+    (True, True)
+    """
     try:
         return _build(read_bytes(Path(path)))
     except FileError as error:
@@ -194,7 +217,30 @@ def read(path: str | os.PathLike[str]) -> ModelFile:
 
 
 def loads(content: bytes) -> ModelFile:
-    """Return what a model file of this content holds; errors as in `load`."""
+    """Return what a model file of this content holds; errors as in `load`.
+
+    Parameters
+    ----------
+    content : bytes
+        What a model file has in it.
+
+    Returns
+    -------
+    ModelFile
+        The model, its encoder, and what is known about the fit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import zerogap as zg
+    >>> model = zg.LinearClassifier(random_state=0).fit([[0.0], [1.0]], [0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     zg.save(model, Path(folder) / "model.zg")
+    ...     held = loads((Path(folder) / "model.zg").read_bytes())
+    >>> held.model.predict([[1.0]]).tolist()
+    [1]
+    """
     try:
         return _build(content)
     except FileError as error:

@@ -125,6 +125,19 @@ def save_proof(
         Where to.
     encoder : zerogap.readers.Encoder, optional
         How tables become the rows of the proof; kept with it for `zerogap verify`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import zerogap as zg
+    >>> from zerogap.model_io import prove
+    >>> X, y, _ = zg.datasets.make_simulated(50, random_state=0)
+    >>> proof = prove(zg.LinearClassifier("hinge", random_state=0).fit(X, y), X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_proof(proof, Path(folder) / "model.proof")
+    ...     sorted(zg.verify.load(Path(folder) / "model.proof")) == sorted(proof)
+    True
     """
     if encoder is not None:
         header = json.loads(proof["header"].tobytes())

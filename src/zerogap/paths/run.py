@@ -95,7 +95,18 @@ class Path(Shown):
         return finish(axes, xscale="log", xlabel=r"regularisation $\lambda$", ylabel="weights")
 
     def at(self, lam: float) -> Model:
-        """Return the model of a path without holes that serves lam, and its certificate there."""
+        """Return the model of a path without holes that serves lam, and its certificate there.
+
+        Parameters
+        ----------
+        lam : float
+            A lambda of the interval.
+
+        Returns
+        -------
+        Model
+            Weights, intercept, and the certificate for this lambda.
+        """
         if not len(self.edges):
             raise ValueError("this path has models for the given lams only: give lam_min instead")
         low, high = self.edges[0], self.edges[-1]
@@ -153,6 +164,16 @@ def path(
     solver, tol, max_epochs, device, random_state, verbose
         As in `solve`, for each lambda of a list; on an interval, where `max_epochs` are not
         enough for a fourth of `tol`, a PathError says so.  All models are kept in memory.
+
+    Returns
+    -------
+    Path
+        Models, intercepts and certificates along lambda.
+
+    Raises
+    ------
+    PathError
+        If `max_epochs` are not enough to leave no hole in the interval.
 
     Examples
     --------

@@ -113,6 +113,20 @@ class Encoder:
         """Return features of a pyarrow Table, dense or CSR, and notes on what was ignored.
 
         Messages count the rows before it.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            Columns, by name.
+        before : int
+            Rows that came before, for messages.
+
+        Returns
+        -------
+        X : ndarray or CSR matrix
+            Features.
+        notes : tuple of str
+            What was ignored.
         """
         notes = self.check_names(table.column_names)
         values, features, texts, first = [], [], [], 0
@@ -225,7 +239,18 @@ class Encoder:
         return replace(self, shift=shift, scale=np.where(usable, scale, 1.0))
 
     def scaled(self, X: Any) -> Any:
-        """Return features scaled as those of the training data were; X itself without scaling."""
+        """Return features scaled as those of the training data were; X itself without scaling.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Features.
+
+        Returns
+        -------
+        ndarray or CSR matrix
+            Scaled features.
+        """
         if X.shape[1] != self.n_features:
             raise DataError(f"has {X.shape[1]} features, the model has {self.n_features}")
         if self.scale is None:
@@ -239,7 +264,13 @@ class Encoder:
         return _shifted(_canonical(X), self.shift, self.scale)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the encoder as plain lists, numbers and strings."""
+        """Return the encoder as plain lists, numbers and strings.
+
+        Returns
+        -------
+        dict
+            What `from_json` takes.
+        """
         return {
             "n_features": self.n_features,
             "columns": [column.to_json() for column in self.columns],

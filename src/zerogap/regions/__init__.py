@@ -166,6 +166,11 @@ def find_region(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray | Non
         A model and a dual point, such as those of a `Result`; alpha is made feasible, and by
         default the one that belongs to (w, b).
 
+    Returns
+    -------
+    Region
+        A set that contains the optimum, if rounding allows one.
+
     Examples
     --------
     >>> import numpy as np, zerogap as zg

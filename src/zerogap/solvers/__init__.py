@@ -55,7 +55,23 @@ SOLVERS: dict[str, type[Solver]] = {
 
 
 def as_solver(solver: Any) -> Solver:
-    """Return the solver of that name, or the solver itself."""
+    """Return the solver of that name, or the solver itself.
+
+    Parameters
+    ----------
+    solver : str or Solver
+        A name of `SOLVERS`, or a solver.
+
+    Returns
+    -------
+    Solver
+        The solver, with its default parameters if a name was given.
+
+    Examples
+    --------
+    >>> type(as_solver("sdca")).__name__
+    'SDCA'
+    """
     if isinstance(solver, Solver):
         return solver
     if isinstance(solver, str) and solver in SOLVERS:

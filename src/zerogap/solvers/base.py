@@ -43,7 +43,25 @@ _CHUNK = 1_000_000  # values touched between two looks at the clock: a few milli
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Shown):
-    """What `solve` returns: the model, its dual point, its certificate and the history."""
+    """What `solve` returns: the model, its dual point, its certificate and the history.
+
+    Attributes
+    ----------
+    w : ndarray
+        Weights; with many classes, one column per class.
+    b : float or ndarray
+        Intercept, one per class if there are many; 0.0 without.
+    alpha : ndarray
+        Dual variables that prove the certificate.
+    certificate : Certificate
+        How far (w, b) is from the optimum.
+    history : History
+        The certificates along the way.
+    stop_reason : str
+        Why the run ended, as in the certificate.
+    proof : Proof, optional
+        What the certificate was computed from, where it was kept.
+    """
 
     w: np.ndarray
     b: float

@@ -56,6 +56,11 @@ class History(Mapping[str, np.ndarray]):
     ``gap`` and one column per recorded metric.  Seconds count updates only, never certificates.
     A slice is a history of some records.
 
+    Parameters
+    ----------
+    rows : list of dict, optional
+        Records to begin with, one dict of numbers each.
+
     Examples
     --------
     >>> import zerogap as zg
@@ -69,7 +74,13 @@ class History(Mapping[str, np.ndarray]):
         self._rows = list(rows or [])
 
     def append(self, row: dict[str, float]) -> None:
-        """Add one row."""
+        """Add one row.
+
+        Parameters
+        ----------
+        row : dict of str to float
+            A value for each column.
+        """
         self._rows.append(row)
 
     @property
@@ -106,7 +117,12 @@ class History(Mapping[str, np.ndarray]):
         return records_html(self._rows, "History")
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame, a row per record (needs pandas)."""
+        """Return a pandas DataFrame, a row per record (needs pandas).
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
         return to_frame(self._rows)
 
     def plot(self, x: str = "epoch", ax: Any = None) -> Any:

@@ -19,15 +19,31 @@ Answer = tuple[np.ndarray, float, np.ndarray | None]
 
 @dataclass
 class State:
-    """Everything a run needs to go on, bit for bit: arrays, numbers and generators."""
+    """Everything a run needs to go on, bit for bit: arrays, numbers and generators.
+
+    Attributes
+    ----------
+    rng : numpy.random.Generator
+        Draws the rows that are visited.
+    draw : numpy.random.Generator
+        Serves the output rule alone, which must not change the path.
+    updates, examples : int
+        Updates made, and rows visited.
+    position : int
+        Updates since the epoch began.
+    t0 : int
+        Updates before averaging or drawing begins.
+    next_draw : int
+        Update at which the random output is drawn anew.
+    """
 
     rng: np.random.Generator
-    draw: np.random.Generator  # for the output rule alone, which must not change the path
+    draw: np.random.Generator
     updates: int = 0
     examples: int = 0
-    position: int = 0  # updates since the epoch began
-    t0: int = 0  # updates before averaging or drawing begins
-    next_draw: int = 0  # update at which the random output is drawn anew
+    position: int = 0
+    t0: int = 0
+    next_draw: int = 0
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,12 @@ class Solver(Parameters):
     """Base of the solvers: a small frozen object of hyper-parameters.
 
     A solver defines ``begin``, ``_steps`` and ``answer``; see `zerogap.SDCA` for the shape.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> isinstance(zg.SDCA(), zg.Solver), zg.SDCA().get_params()["sampling"]
+    (True, 'permutation')
     """
 
     dual = True  # whether the dual point of an answer is as good as any that belongs to it

@@ -24,7 +24,17 @@ _CHECKED: dict[tuple[Any, ...], set[int]] = {}  # blocks that this process has c
 
 
 class Part(NamedTuple):
-    """Rows of a store: X, y as class codes or numbers, and sample weights or None."""
+    """Rows of a store: X, y as class codes or numbers, and sample weights or None.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix
+        Rows.
+    y : ndarray
+        Codes of classes, or numbers.
+    sample_weight : ndarray or None
+        Weights, if the store has them.
+    """
 
     X: Any
     y: np.ndarray
@@ -152,6 +162,11 @@ class Store:
         k : int
         buffers : array of bytes, optional
             Memory from `buffer` that the arrays then lie in, until it is used again.
+
+        Returns
+        -------
+        Part
+            Rows, targets and weights, in the buffer if one is given.
         """
         block = self.blocks[k]
         memory = aligned_buffer(block.nbytes) if buffers is None else buffers
@@ -172,7 +187,13 @@ class Store:
         return Part(self._matrix(arrays, block), arrays["y"], arrays.get("weight"))
 
     def buffer(self) -> np.ndarray:
-        """Return memory that every block fits in."""
+        """Return memory that every block fits in.
+
+        Returns
+        -------
+        ndarray
+            For `read`.
+        """
         return aligned_buffer(max(block.nbytes for block in self.blocks))
 
     def stream(
@@ -188,6 +209,13 @@ class Store:
             Numbers of blocks; by default all of them, from the first to the last.
         kept : int
             How many of the last blocks stay valid: the arrays of others are overwritten.
+
+        Yields
+        ------
+        k : int
+            Number of the block.
+        part : Part
+            Its rows, targets and weights.
         """
         numbers = list(range(len(self.blocks)) if order is None else order)
         if not numbers:

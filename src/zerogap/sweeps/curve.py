@@ -129,7 +129,18 @@ class Curve(Shown):
         return next(step for step in reversed(self.steps) if step.error <= limit)
 
     def at(self, lam: float) -> Step:
-        """Return the step that lam is on."""
+        """Return the step that lam is on.
+
+        Parameters
+        ----------
+        lam : float
+            A lambda of the interval.
+
+        Returns
+        -------
+        Step
+            The piece of the curve, with its error.
+        """
         low, high = self.steps[0].start, self.steps[-1].stop
         if not low <= lam <= high:
             raise ValueError(f"lam={lam!r} is outside of the path, from {low:g} to {high:g}")

@@ -131,7 +131,18 @@ class Sweep(Shown):
         return tuple(name for name in names if len(self.values(name)) > 1)
 
     def values(self, name: str) -> list[Any]:
-        """Return the values of a parameter, in increasing order if they are numbers."""
+        """Return the values of a parameter, in increasing order if they are numbers.
+
+        Parameters
+        ----------
+        name : str
+            A parameter of the grid.
+
+        Returns
+        -------
+        list
+            Its values.
+        """
         values = list(dict.fromkeys(cell.parameters[name] for cell in self.cells))
         return sorted(values) if all(is_number(value) for value in values) else values
 

@@ -35,7 +35,19 @@ Progress = Callable[[int], None]
 
 
 class Stages(NamedTuple):
-    """What each step of the pipeline makes of a picture: uint8, as large as the picture."""
+    """What each step of the pipeline makes of a picture: uint8, as large as the picture.
+
+    Attributes
+    ----------
+    blurred, grey, repaired, nucleus, opened : ndarray
+        The picture after each step.
+    centre : tuple of float
+        Centre of the nucleus, as row and column.
+    corner : tuple of int
+        Upper left corner of the crop, as row and column.
+    crop : ndarray
+        The crop.
+    """
 
     blurred: np.ndarray
     grey: np.ndarray
@@ -48,7 +60,15 @@ class Stages(NamedTuple):
 
 
 class Crops(NamedTuple):
-    """Cropped pictures and the names of their files."""
+    """Cropped pictures and the names of their files.
+
+    Attributes
+    ----------
+    names : ndarray of str
+        Names of the files.
+    images : ndarray of uint8
+        Cropped pictures, one after the other.
+    """
 
     names: np.ndarray
     images: np.ndarray
@@ -191,6 +211,13 @@ def read_images(path: str | os.PathLike[str]) -> Iterator[tuple[str, np.ndarray]
     ----------
     path : path
         A folder, searched with all folders in it, or an archive.
+
+    Yields
+    ------
+    name : str
+        Path below the folder or in the archive.
+    image : ndarray of uint8
+        The picture.
 
     Examples
     --------

@@ -68,7 +68,20 @@ class GaussianLandmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the landmarks from the rows of X."""
+        """Draw the landmarks from the rows of X.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Rows for training.
+        y : ignored
+            For pipelines.
+
+        Returns
+        -------
+        GaussianLandmarks
+            The transformer itself.
+        """
         X = self._rows(X, reset=True)
         if not is_positive(self.h):
             raise ValueError(f"h must be a positive number, got {self.h!r}")
@@ -79,7 +92,18 @@ class GaussianLandmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the features of each row, dense, of the type of X."""
+        """Return the features of each row, dense, of the type of X.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_landmarks)
+            Features.
+        """
         check_is_fitted(self)
         X = self._rows(X, reset=False)
         landmarks = self.landmarks_.astype(X.dtype, copy=False)

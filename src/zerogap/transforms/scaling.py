@@ -45,13 +45,37 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.has_intercept = has_intercept
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn shift and scale of each column of X."""
+        """Learn shift and scale of each column of X.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Rows for training.
+        y : ignored
+            For pipelines.
+
+        Returns
+        -------
+        ColumnScaler
+            The transformer itself.
+        """
         X = self._rows(X, reset=True)
         self.encoder_ = Encoder(X.shape[1]).fit_scaling(X, self.kind, self.has_intercept)
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the rows of X with scaled columns, sparse if X is."""
+        """Return the rows of X with scaled columns, sparse if X is.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Rows.
+
+        Returns
+        -------
+        ndarray or CSR matrix
+            Scaled rows.
+        """
         check_is_fitted(self)
         return self.encoder_.scaled(self._rows(X, reset=False))
 
