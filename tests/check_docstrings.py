@@ -1,8 +1,8 @@
 """Validate the docstrings of all public names with numpydoc: python tests/check_docstrings.py.
 
 A public name is one that `zerogap` or one of its public modules lists in ``__all__``, and a method
-of these classes.  Methods of losses, solvers and problems implement a protocol that their base
-describes.
+of these classes.  Methods of losses, solvers, problems and columns implement a protocol that
+their base describes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MODULES = (
     *("bounds", "dask", "datasets", "losses", "model_io", "readers", "regions", "solvers"),
     *("store", "transforms"),
 )
-PROTOCOLS = (zerogap.Loss, zerogap.Solver, zerogap.Problem)
+PROTOCOLS = (zerogap.Loss, zerogap.Solver, zerogap.Problem, zerogap.readers.Column)
 RULES = {
     "GL08": "there is a docstring",
     "SS01": "it has a summary",

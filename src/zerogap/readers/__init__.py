@@ -163,7 +163,7 @@ def read_pieces(
     format: str | None = None,
     options: TableOptions | None = None,
 ) -> Iterator[Data]:
-    """Read new data some rows after others, to the features of an encoder; targets if there.
+    r"""Read new data some rows after others, to the features of an encoder; targets if there.
 
     Parameters
     ----------
@@ -173,6 +173,18 @@ def read_pieces(
     Yields
     ------
     Data
+        Some rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "rows.csv"
+    ...     _ = path.write_text("age,paid\n30,0\n50,1\n")
+    ...     encoder = read(path, target="paid").encoder
+    ...     [piece.X.tolist() for piece in read_pieces(path, encoder)]
+    [[[30.0], [50.0]]]
     """
     with open_as(source, format, 1 << 62) as (stream, kind):
         if kind not in TABLES or not encoder.columns:
@@ -206,11 +218,12 @@ def _again(source: Any, stream: Stream, limit: int) -> Iterator[Any]:
         return
     import tempfile
 
-    with tempfile.NamedTemporaryFile(prefix="zerogap-") as copy:
-        while piece := stream.read():
-            copy.write(piece)
-        copy.flush()
-        yield lambda: open_source(copy.name, limit)
+    with tempfile.TemporaryDirectory(prefix="zerogap-") as folder:
+        path = os.path.join(folder, "stdin")
+        with open(path, "xb") as copy:
+            while piece := stream.read():
+                copy.write(piece)
+        yield lambda: open_source(path, limit)  # closed: Windows opens no file twice
 
 
 def _read_table(

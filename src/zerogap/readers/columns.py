@@ -39,6 +39,11 @@ class Column:
     """A column of a table, and how it becomes features.
 
     The subclasses are what there is; `from_json` chooses among them.
+
+    Attributes
+    ----------
+    name : str
+        Name in the table.
     """
 
     name: str
@@ -79,6 +84,19 @@ class Number(Column):
 
     `decimal` is the decimal sign of the text that the column was read from, `form` what else it
     had: percent, grouped or a currency, in words.
+
+    Attributes
+    ----------
+    name : str
+        Name in the table.
+    fill : float or None
+        What takes the place of missing values; None if they are refused.
+    indicator : bool
+        Whether a feature tells of missing values.
+    decimal : str
+        Decimal sign of the text that the column was read from.
+    form : str
+        What else the text had: percent, grouped or a currency, in words.
     """
 
     fill: float | None = None
@@ -115,7 +133,17 @@ class Number(Column):
 
 @dataclass(frozen=True)
 class Flag(Number):
-    """False and true, in these words, as 0 and 1; missing ones as among numbers."""
+    """False and true, in these words, as 0 and 1; missing ones as among numbers.
+
+    Attributes
+    ----------
+    name : str
+        Name in the table.
+    false, true : str
+        Words for 0 and 1.
+    fill, indicator, decimal, form
+        As for `Number`.
+    """
 
     false: str = "false"
     true: str = "true"
@@ -151,6 +179,17 @@ class Category(Column):
 
     Missing text is the category "".  With `pooled`, there is one more for all others; without,
     those are zeros.  `trims` tells whether blanks around the text count for nothing.
+
+    Attributes
+    ----------
+    name : str
+        Name in the table.
+    categories : tuple of str
+        Values that have a feature each.
+    pooled : bool
+        Whether one more feature stands for all other values.
+    trims : bool
+        Whether blanks around the text count for nothing.
     """
 
     categories: tuple[str, ...] = ()
@@ -189,6 +228,21 @@ class Date(Column):
 
     `order` is that of day, month and year in text, `has_time` whether hours are features, `fill`
     the day that takes the place of missing ones, of which a feature tells if `indicator`.
+
+    Attributes
+    ----------
+    name : str
+        Name in the table.
+    origin : float
+        Day from which days are counted, itself counted from 1970.
+    order : str
+        Order of day, month and year in text.
+    has_time : bool
+        Whether hours are a feature.
+    fill : float or None
+        What takes the place of missing values; None if they are refused.
+    indicator : bool
+        Whether a feature tells of missing values.
     """
 
     origin: float = 0.0
@@ -234,7 +288,17 @@ class Date(Column):
 
 @dataclass(frozen=True)
 class Text(Column):
-    """Words of a text: each has the weight count times `idf`, and a row has length 1."""
+    """Words of a text: each has the weight count times `idf`, and a row has length 1.
+
+    Attributes
+    ----------
+    name : str
+        Name in the table.
+    vocabulary : tuple of str
+        Words that have a feature each.
+    idf : tuple of float
+        Weight of each word.
+    """
 
     vocabulary: tuple[str, ...] = ()
     idf: tuple[float, ...] = ()

@@ -153,13 +153,35 @@ class Encoder:
         return self.scaled(X), tuple(notes)
 
     def features_of(self, X: Any) -> Any:
-        """Return the features of a DataFrame, pyarrow table or file; an array is taken as such."""
+        """Return the features of a DataFrame, pyarrow table or file; an array is taken as such.
+
+        Parameters
+        ----------
+        X : DataFrame, pyarrow.Table, path or array
+            Rows.
+
+        Returns
+        -------
+        ndarray or CSR matrix
+            Features.
+        """
         from zerogap.readers.frames import features_of
 
         return features_of(self, X)
 
     def check_names(self, names: list[str]) -> list[str]:
-        """Refuse a table that lacks columns; return a note on those that are not known."""
+        """Refuse a table that lacks columns; return a note on those that are not known.
+
+        Parameters
+        ----------
+        names : list of str
+            Columns of a table.
+
+        Returns
+        -------
+        list of str
+            Notes for the user.
+        """
         missing = [c.name for c in self.columns if c.name not in names]
         if missing:
             raise DataError(f"lacks {_listed('column', missing)}, which the model was trained on")

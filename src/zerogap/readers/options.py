@@ -55,6 +55,11 @@ class TableOptions:
         Categories of fewer rows than this are pooled.
     max_words : int
         The most words of a column of text that become features: the most frequent ones.
+
+    Examples
+    --------
+    >>> TableOptions(impute="constant=-1").filling()
+    ('constant', -1.0)
     """
 
     sep: str | None = None
@@ -100,7 +105,13 @@ class TableOptions:
         self.filling()
 
     def filling(self) -> tuple[str, float] | None:
-        """Return how missing numbers are filled in, and the constant; None if they are not."""
+        """Return how missing numbers are filled in, and the constant; None if they are not.
+
+        Returns
+        -------
+        tuple of str and float, or None
+            A name such as median, and the constant.
+        """
         if self.impute is None:
             return None
         name, _, value = self.impute.partition("=")
@@ -112,12 +123,29 @@ class TableOptions:
             raise ValueError(f"--impute must be {wanted}, got {self.impute!r}") from None
 
     def of_file(self) -> dict[str, Any]:
-        """Return, as JSON, what new files like this one are to be read with."""
+        """Return, as JSON, what new files like this one are to be read with.
+
+        Returns
+        -------
+        dict
+            Options by name.
+        """
         kept = {name: getattr(self, name) for name in _FILE}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in kept.items()}
 
     def after(self, stored: dict[str, Any]) -> TableOptions:
-        """Return these options, and where nothing was said those of the training file."""
+        """Return these options, and where nothing was said those of the training file.
+
+        Parameters
+        ----------
+        stored : dict
+            From `of_file`.
+
+        Returns
+        -------
+        TableOptions
+            What new files are read with.
+        """
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = TableOptions()
         for name, value in stored.items():
