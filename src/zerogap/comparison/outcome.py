@@ -125,7 +125,12 @@ class Comparison(Shown):
         }
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame, a row per record of each run (needs pandas)."""
+        """Return a pandas DataFrame, a row per record of each run (needs pandas).
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
         return to_frame(self.rows())
 
     def plot(self, ax: Any = None) -> Any:

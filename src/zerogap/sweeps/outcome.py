@@ -121,7 +121,12 @@ class Sweep(Shown):
         return records_html([cell.row() for cell in self.cells], "Sweep")
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame, a row per setting (needs pandas)."""
+        """Return a pandas DataFrame, a row per setting (needs pandas).
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
         return to_frame([cell.row() for cell in self.cells])
 
     @property
