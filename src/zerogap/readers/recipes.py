@@ -57,7 +57,8 @@ class Roles:
             for name in asked:
                 if name is not None and name not in names:
                     raise DataError(f"has no column {name!r} for {option}; {_listed(names)}")
-        self.target = find_target(names, target, labelled=True)
+        named_ones = [name for name in names if name not in file.unnamed] or names
+        self.target = find_target(names if target in names else named_ones, target, labelled=True)
         self.left_out: list[tuple[str, str]] = []
         self.features: list[str] = []
         special = {self.target, options.weight, options.id}
@@ -142,12 +143,9 @@ class Recipe:
 
     def reading(self) -> dict[str, Any]:
         """Return how the file is written, for new files like it."""
-        file = self.file
-        if not file.is_text:
-            return {"missing": list(self.options.missing)}
-        asked = self.options.of_file()
-        known = {"decimal": file.dialect.decimal}
-        return {name: value for name, value in (asked | known).items() if value not in (None, [])}
+        known = {"decimal": self.file.dialect.decimal} if self.file.is_text else {}
+        asked = self.options.of_file() | known
+        return {name: value for name, value in asked.items() if value not in (None, [])}
 
     def _text_target(self) -> bool:
         """Tell whether the target is text, and not numbers in the way that people write them."""
