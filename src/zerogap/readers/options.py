@@ -11,8 +11,10 @@ from zerogap.readers.files import DataError
 SEPARATORS = (",", ";", "\t", "|")
 IMPUTATIONS = ("median", "mean", "most-frequent", "constant")
 _NAMED = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "\\t": "\t"}
-_FILE = ("sep", "decimal", "encoding", "header", "names", "skip_lines", "skip_bad_lines", "sheet")
-_FILE += ("missing", "date_order")
+_FILE = (
+    *("sep", "decimal", "encoding", "header", "names", "skip_lines", "skip_bad_lines", "sheet"),
+    *("missing", "date_order"),
+)
 
 
 @dataclass(frozen=True)
