@@ -149,3 +149,32 @@ def test_resumed_runs_go_on_in_twice_the_precision(tmp_path):
         )
     assert again.certificate.epochs == epochs
     assert np.array_equal(again.w, whole.w)
+
+
+def test_intercepts_far_from_zero_are_rounded_together_with_all_weights():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 6)) + 10.0 ** np.arange(7, 13)
+    given = zg.Problem(X, rng.standard_normal(30), "absolute", 1e-3, fit_intercept=True)
+    shifted = centred(given)
+    w, b = rng.standard_normal(6) / 3.0, 1.0 / 3.0
+
+    def off(v, c):
+        """Return how far scores are from those of w and b, on the shifted data."""
+        inner, _ = shifted.precisely_inward(v, c)
+        return np.abs(shifted.problem.scores(v - w) + (inner - b)).max()
+
+    plain = off(w, shifted.outward(w, b))
+    assert plain > 1e-6  # some of a unit in the last place of an intercept of 1e11
+    assert off(*shifted.aligned(w, b)) < 1e-3 * plain
+
+
+def test_rounded_shifts_of_one_column_cost_nothing_in_others():
+    """Entries of a mean of 1 are rounded by a shift; those of 1e14 beside them are not."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([1.0 + rng.standard_normal(30), 1e14 * rng.integers(-3, 4, 30)])
+    problem = centred(zg.Problem(X, np.sign(X[:, 0] - 1.0), "hinge", 1e-2, None, True)).problem
+    rounded_columns = np.array([1.0, 0.0])
+    z = problem.scores(np.array([0.5, 0.0]))
+    doubt = problem._doubt(np.abs(z), np.array([0.5, 0.0]), 0.0, rounded_columns)
+    assert doubt.max() < 1e-13
+    assert np.all(doubt >= 2.0**-53 * 0.5 * np.abs(problem.rows.X[:, 0]))

@@ -132,6 +132,18 @@ class Factor:
         self.triangle = matrix * self.scale * self.scale[:, None]
         self.complete = not _factorise(*self.triangle, smallest)
 
+    @classmethod
+    def of_columns(cls, columns: np.ndarray) -> Factor:
+        """Return the factor of the matrix of inner products of columns, given as rows."""
+        factor = cls(twofold(np.diag(np.square(columns[0]).sum(axis=1))))
+        factor.orthogonalise(columns)
+        return factor
+
+    def columns(self) -> np.ndarray:
+        """Return as few columns as there are, given as rows, with the same inner products."""
+        triangle = np.where(np.isfinite(self.triangle), self.triangle, 0.0)
+        return triangle / self.scale[:, None]
+
     def orthogonalise(self, columns: np.ndarray) -> None:
         """Factorise the matrix of inner products of columns, given as rows, from these columns.
 

@@ -321,9 +321,11 @@ class Proving:
         twice = gamma(self.rows.width + 6) ** 2
         squares = np.square(w)
         length = math.sqrt(float(squares.sum(axis=-1).max()))
-        rounded = squares[..., rounded_columns > 0.0]
-        per_length = twice * length + 2.0 * UNIT * math.sqrt(float(rounded.sum(axis=-1).max()))
-        doubt = 2.0 * UNIT * sizes + per_length * np.sqrt(self.sqnorms)
+        doubt = 2.0 * UNIT * sizes + twice * length * np.sqrt(self.sqnorms)
+        places = np.flatnonzero(rounded_columns)
+        if len(places):
+            of_rounded = math.sqrt(float(squares[..., places].sum(axis=-1).max()))
+            doubt += 2.0 * UNIT * of_rounded * np.sqrt(self.rows.columns(places).sqnorms)
         doubt += twice * float(np.abs(b).max())
         return doubt + twice * np.abs(self.y) if self.loss.task == "regression" else doubt
 

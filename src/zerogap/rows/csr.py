@@ -103,6 +103,10 @@ class CSRRows(Rows):
             _refuse_indices(private)
         return private
 
+    def dense(self) -> np.ndarray:
+        """Return all values, zeros included, as doubles."""
+        return self._matrix().toarray().astype(np.float64)
+
     def _matrix(self) -> Any:
         signed = self.indices.view(np.int32 if self.indices.itemsize == 4 else np.int64)
         return sparse.csr_matrix((self.data, signed, self.indptr), shape=self.shape)

@@ -62,6 +62,10 @@ class DenseRows(Rows):
         parts = slices(self.shape[0], 32 * self.shape[1])
         return np.concatenate([self.X[part] @ W.T for part in parts])
 
+    def dense(self) -> np.ndarray:
+        """Return all values as doubles."""
+        return self.X.astype(np.float64)
+
     def columns(self, places: np.ndarray) -> Self:
         return type(self)(np.ascontiguousarray(self.X[:, places]))
 

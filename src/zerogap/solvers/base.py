@@ -38,6 +38,7 @@ _PATIENCE = 16  # epochs without a certificate if the solver knows that none wou
 FLOOR = 1e-13  # of the best constant model's objective: a gap that counts as zero,
 NEARLY_ZERO = 1e-4  # where the model's objective is less than so much of it
 NEAR_EXACT = 1e-9  # of P: where rounding is less, terms of the gap that are smaller yet are noise
+MOST_ALIGNED = 1e8  # n d^2 up to which all weights are rounded together, in half a second
 _CHUNK = 1_000_000  # values touched between two looks at the clock: a few milliseconds
 
 
@@ -470,7 +471,18 @@ class _Run:
         worse = moved.gap - proof.gap > max(ENOUGH * proof.gap, self.tolerated * proof.primal)
         if not worse and not is_blurred(moved.blur - proof.blur, proof.gap, proof.primal):
             return w, b, moved
-        w, b = self.centred.nudged(w, proof.b, problem.host(problem.column_sizes))
+        ways = [self.centred.nudged(w, proof.b, problem.host(problem.column_sizes))]
+        small = math.prod(problem.shape) * problem.shape[1] <= MOST_ALIGNED
+        if rest is not None and small and problem.loss.task != "multiclass":  # all digits matter
+            ways.append(self.centred.aligned(w, float(proof.b)))
+        found = [self._brought_back(*way, proof, rest) for way in ways]
+        return min(found, key=lambda delivered: delivered[2].gap)
+
+    def _brought_back(
+        self, w: np.ndarray, b: Any, proof: Proof, rest: np.ndarray | None
+    ) -> tuple[np.ndarray, Any, Proof]:
+        """Return a model of the data as given, and what is proved of it on shifted data."""
+        problem = self.problem
         inner, off = self.centred.precisely_inward(w, b)
         placed_w, placed_b, alpha = map(problem.place, (w, inner, proof.alpha))
         z = problem.scores(placed_w)

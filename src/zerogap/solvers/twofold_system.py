@@ -26,7 +26,6 @@ from zerogap.kernels.twofold import (
     twofold,
 )
 from zerogap.problem.row_sums import set_domain
-from zerogap.rows import DenseRows
 from zerogap.solvers.interior_parts import Lines
 from zerogap.solvers.newton import respond, two_like
 
@@ -49,9 +48,7 @@ class Table(NamedTuple):
 
     @classmethod
     def of(cls, problem: Any) -> Table:
-        rows = problem.rows
-        X = rows.X if isinstance(rows, DenseRows) else rows._matrix().toarray()
-        X = X.astype(np.float64)
+        X = problem.rows.dense()
         if problem.fit_intercept:
             X = np.column_stack([X, np.ones(len(X))])
         weight, lam = problem._exact_weights
