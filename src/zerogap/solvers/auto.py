@@ -32,6 +32,7 @@ _RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on th
 # Steps of a second-order method before the next one is tried, if there is one: tens are usual
 MOST_STEPS = 120
 IDLE_STEPS = 40  # of a second-order method, without half the gap or 1 % of the objective gained
+LEAST_TOLERANCE = 1e-13  # relative gap: less is not proved in twice the precision, either
 SOON_TWOFOLD = 3e6  # n d^2 up to which twice the precision takes less time than other methods
 NAMES = {
     "MulticlassNewton": "Newton",
@@ -208,7 +209,7 @@ class Auto(Solver):
         return self._method(state).rest(problem, state.part)
 
     def sharpen(self, problem: Problem, state: AutoState) -> bool:
-        if state.sharp or not can_be_twofold(problem):
+        if state.sharp or state.tol < LEAST_TOLERANCE or not can_be_twofold(problem):
             return False
         state.switch = state.sharpen = state.final = True
         state.reason = f"rounding stopped {self._name(state)}"
@@ -268,7 +269,7 @@ class Auto(Solver):
         if stuck and not state.final:
             last = state.stage == len(state.methods) - 1
             quick = last or math.prod(inner.shape) * inner.shape[1] <= SOON_TWOFOLD
-            state.sharpen = quick and state.tol > 0.0 and can_be_twofold(problem)
+            state.sharpen = quick and state.tol >= LEAST_TOLERANCE and can_be_twofold(problem)
             state.rotate = (
                 last and not state.sharpen and state.problem is None and can_rotate(inner)
             )
