@@ -23,6 +23,14 @@ from proofs_extreme_statements import (
     prove_raw_predictions,
     prove_raw_regions,
 )
+from proofs_extreme_ways import (
+    prove_audits,
+    prove_estimators,
+    prove_handed_over,
+    prove_stored_runs,
+)
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.proving import Proof
 
 
 @pytest.mark.parametrize("start", range(0, 120, 30))
@@ -79,6 +87,23 @@ def test_evaluators_that_claim_too_much_would_be_found(evaluator, monkeypatch):
 def test_statements_about_raw_data_hold_for_exact_optima(prove):
     found = [prove(seed) for seed in range(25)]
     assert sum(said is not None for said in found) > 12
+
+
+@pytest.mark.parametrize(
+    "prove", [prove_handed_over, prove_estimators, prove_audits, prove_stored_runs]
+)
+def test_every_way_to_a_certificate_of_an_extreme_problem_claims_what_is_true(prove):
+    found = [prove(seed) for seed in range(12)]
+    assert sum(said is not None for said in found) > 5
+
+
+def test_ways_that_claim_too_much_would_be_found(monkeypatch):
+    def boasting(self):
+        return Certificate(self.primal, self.primal - 0.5 * self.gap, 0.5 * self.gap)
+
+    monkeypatch.setattr(Proof, "certificate", property(boasting))
+    with pytest.raises(AssertionError):
+        [prove_handed_over(seed) for seed in range(12)]
 
 
 @pytest.mark.parametrize("seed", [194, 402, 475, 549])

@@ -211,6 +211,22 @@ def test_P4_an_objective_that_is_too_good_is_refused(tmp_path):
         zg.solve(problem(), zg.Auto(), max_epochs=6, **options)
 
 
+@pytest.mark.parametrize("solver", [zg.Auto(), zg.SDCA()])
+def test_P4_tiny_objectives_are_not_taken_from_a_file(solver, tmp_path):
+    """A bound that is far too good for objectives of 1e-12 is within 1e-9 of the truth."""
+    rng, path = np.random.default_rng(0), tmp_path / "run"
+    X = rng.standard_normal((40, 4))
+    tiny = zg.Problem(X, 1e-6 * rng.standard_normal(40), "squared", 0.1, fit_intercept=True)
+    options = {"tol": 1e-15, "random_state": 0, "checkpoint": path, "checkpoint_every": 0}
+    zg.solve(tiny, solver, max_epochs=1, **options)
+    forge(path, lambda h, a: h["parts"]["best"].update(dual=1e-10, primal=2e-10, gap=1e-10))
+    best = zg.solve(tiny, zg.Auto(), tol=1e-12).certificate
+    found = zg.solve(tiny, solver, max_epochs=2, **options).certificate
+    assert best.primal < 1e-11
+    assert found.dual <= best.primal
+    assert found.gap >= found.primal - best.primal
+
+
 def test_a_diverged_run_does_not_overwrite_its_last_good_checkpoint(tmp_path):
     path = tmp_path / "run"
     p = make_problem("squared", n=80)

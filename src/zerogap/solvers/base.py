@@ -338,6 +338,21 @@ class _Run:
                     f"{path} claims a dual bound of {best.dual:.9g}, its dual point proves "
                     f"{proved:.9g}: delete it to start anew"
                 )
+            self._claim_no_more_than_proved(best)
+
+    def _claim_no_more_than_proved(self, best: _Best) -> None:
+        """Take from a file the points alone, and from what it claims of them no more than is so."""
+        problem = self.problem
+        alpha = problem.feasible(problem.place(best.alpha))
+        if self.solver.output == "best" and len(best.w):
+            w, b = map(problem.place, (best.w, best.b))
+            proof = problem.prove(w, b, problem.scores(w), alpha)
+            best.blur = max(best.blur, proof.blur + abs(best.primal - proof.primal))
+            best.gap = max(best.gap, proof.gap)
+        else:
+            w = problem.to_weights(problem.dual_sum(alpha))
+            proof = problem.examine(w, problem.constant(), alpha)
+        best.dual = min(best.dual, proof.dual)
 
     @contextlib.contextmanager
     def _clock(self) -> Iterator[None]:
