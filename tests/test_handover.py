@@ -81,43 +81,99 @@ def test_M1_an_estimator_that_loses_its_intercept_certifies_the_new_problem():
     assert np.array_equal(labels[certain], fresh.predict(X)[certain])
 
 
-@pytest.mark.parametrize("change", [{"fit_intercept": False}, {"lam": 1.0}, {"loss": "logistic"}])
+CHANGES = {
+    "intercept": {"fit_intercept": False},
+    "lam": {"lam": 1.0},
+    "loss": {"loss": "logistic"},
+    "penalty": {"l1_ratio": 0.5},
+    "weights": {"sample_weight": WEIGHTS},
+    "classes": {"y": LABELS},
+}
+ESTIMATOR = {"loss": "hinge", "lam": 0.01, "warm_start": True, "tol": 1e-6, "random_state": 0}
+ALL_ROWS = slice(None)
+STATEMENT = {"y": SIGNS, "loss": "hinge", "lam": 0.1, "fit_intercept": True}
+
+
+def stated(rows=ALL_ROWS, **change):
+    """Return the problem of `STATEMENT` after a change, of some rows."""
+    given = {**STATEMENT, **change}
+    if len(np.unique(given["y"])) > 2:
+        given["loss"] = "multiclass-hinge"
+    per_row = {key: given.pop(key)[rows] for key in ("y", "sample_weight") if key in given}
+    return zg.Problem(X[rows], **per_row, **given)
+
+
+@pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("way", ["fit", "update", "forget", "load"])
 def test_M1_estimators_hand_over_across_changes(change, way, tmp_path):
-    given = {"loss": "hinge", "lam": 0.01, "warm_start": True, "tol": 1e-6, "random_state": 0}
-    model = zg.LinearClassifier(**given).fit(X, SIGNS)
+    """What an estimator kept of one problem proves only what is true of the next."""
+    model, params = zg.LinearClassifier(**ESTIMATOR).fit(X, SIGNS), dict(CHANGES[change])
     if way == "load":
         zg.save(model, tmp_path / "model.zerogap")
         model = zg.load(tmp_path / "model.zerogap")
-    model.set_params(**change)
-    rows, signs = X, SIGNS
-    if way == "update":
-        model.update(X[:10] - 1.0, SIGNS[:10], data=(X, SIGNS))
-        rows, signs = np.vstack([X, X[:10] - 1.0]), np.append(SIGNS, SIGNS[:10])
-    elif way == "forget":
-        model.forget(np.arange(5), data=(X, SIGNS))
-        rows, signs = X[5:], SIGNS[5:]
+    y, weights = params.pop("y", SIGNS), params.pop("sample_weight", np.ones(60))
+    model.set_params(**params)
+    held, rows = (X, y, weights), np.arange(60)
+    if way in ("update", "forget"):
+        if change in ("classes", "weights"):  # these are other data
+            with pytest.raises(ValueError, match="not the data that the model was trained on"):
+                model.forget([0], data=held)
+            return
+        if way == "update":
+            model.update(X[:10], SIGNS[:10], data=held)
+            rows = np.append(rows, np.arange(10))
+        else:
+            model.forget(np.arange(5), data=held)
+            rows = rows[5:]
     else:
-        model.fit(X, SIGNS)
-    fresh = zg.LinearClassifier(**{**given, **change, "tol": 1e-9}).fit(rows, signs)
+        model.fit(*held)
+    fresh = zg.LinearClassifier(**{**ESTIMATOR, **params, "tol": 1e-9})
+    fresh.fit(X[rows], y[rows], weights[rows])
     assert_true(model.certificate_, fresh.certificate_)
     assert model.certificate_.primal == pytest.approx(fresh.certificate_.primal, rel=1e-5)
+    labels, certain = model.predict_certified(X)
+    assert np.array_equal(labels[certain], fresh.predict(X)[certain])
 
 
-def test_M1_leave_one_out_starts_from_a_model_with_intercept():
-    free, fixed = (zg.Problem(X, SIGNS, "hinge", lam=0.1, fit_intercept=f) for f in (True, False))
-    start = optimum(free)
-    told = leave_one_out(fixed, start=start, random_state=0)
-    fresh = leave_one_out(fixed, random_state=0)
-    assert np.array_equal(told.error, fresh.error)
+@pytest.mark.parametrize("change", [name for name in CHANGES if name != "classes"])
+def test_M1_leave_one_out_starts_from_a_model_of_another_problem(change):
+    some = np.arange(0, 60, 3)
+    changed, start = stated(some, **CHANGES[change]), optimum(stated(some))
+    told = leave_one_out(changed, start=start, random_state=0)
+    fresh = leave_one_out(changed, random_state=0)
+    assert np.all((told.low <= fresh.high) & (fresh.low <= told.high))
+    assert told.error == fresh.error
 
 
-def test_M1_a_checkpoint_of_another_problem_is_refused(tmp_path):
+@pytest.mark.parametrize("change", CHANGES)
+def test_M1_a_checkpoint_of_another_problem_is_refused(change, tmp_path):
     path = tmp_path / "run.zerogap"
-    free, fixed = (zg.Problem(X, SIGNS, "hinge", lam=0.1, fit_intercept=f) for f in (True, False))
-    zg.solve(free, zg.SDCA(), tol=1e-3, checkpoint=path, checkpoint_every=0.0, random_state=0)
+    zg.solve(stated(), zg.SDCA(), tol=1e-3, checkpoint=path, checkpoint_every=0.0, random_state=0)
     with pytest.raises(CheckpointError):
-        zg.solve(fixed, zg.SDCA(), tol=1e-3, checkpoint=path, random_state=0)
+        zg.solve(stated(**CHANGES[change]), zg.SDCA(), checkpoint=path, random_state=0)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_M1_regions_of_points_of_another_problem_hold_the_optimum(change):
+    changed, start = stated(**CHANGES[change]), optimum(stated())
+    if change == "classes":
+        start = optimum(stated(y=np.roll(LABELS, 7)))
+    b = start.b if changed.fit_intercept else 0.0 * start.b
+    region, best = find_region(changed, start.w, b, start.alpha), optimum(changed)
+    nearest = find_region(changed, best.w, best.b, best.alpha)
+    assert np.linalg.norm(start.w - best.w) <= region.radius + nearest.radius
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_M1_models_of_a_path_start_from_each_other(change):
+    """Each lambda is another problem, and starts from the answer of the one before."""
+    lams = [5.0, 0.5, 0.05]
+    given = {key: value for key, value in {**STATEMENT, **CHANGES[change]}.items() if key != "lam"}
+    given["loss"] = "multiclass-hinge" if given["y"] is LABELS else given["loss"]
+    path = zg.path(X, lams=lams, tol=1e-4, random_state=0, **given)
+    for lam, certificate in zip(path.lams, path.certificates, strict=True):
+        reference = optimum(stated(**{**CHANGES[change], "lam": float(lam)}))
+        assert_true(certificate, reference.certificate)
 
 
 def test_M2_factors_balance_every_matrix_of_flows():
