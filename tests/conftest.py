@@ -17,6 +17,26 @@ def data_folder():
     return Path(folder)
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--verify-models",
+        action="store_true",
+        help="prove every model that tests fit, and have the proofs checked by the verifier",
+    )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _verified(request):
+    if not request.config.getoption("--verify-models"):
+        yield
+        return
+    from verified_models import verified_models
+
+    with verified_models() as checked:
+        yield
+    print(f"\n{len(checked)} models verified")
+
+
 def pytest_runtest_setup(item):
     if sys.platform == "win32" and item.get_closest_marker("posix"):
         pytest.skip("needs a POSIX system")

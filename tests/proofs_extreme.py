@@ -22,8 +22,8 @@ from zerogap.solvers.block_sdca import BlockSDCA
 from zerogap.store import write_store
 from zerogap.streamed import StreamedProblem
 
-ONE_SCORE = ["Auto", "SDCA", "Newton", "InteriorPoint", "ASDCA", "Pegasos", "SGD", "GD"]
-JOINT = ["Auto", "SDCA", "MulticlassNewton", "InteriorPoint", "BCFW"]
+ONE_SCORE = ["Auto", "SDCA", "Newton", "InteriorPoint", "ASDCA", "Pegasos", "SGD", "GD", "BCFW"]
+JOINT = ["Auto", "SDCA", "MulticlassNewton", "InteriorPoint", "BCFW", "SGD", "GD"]
 DECADES = [0, 3, 8, 15, 100, 300]  # of the entries' sizes
 STORED = 0.1  # of the problems are read from a store
 

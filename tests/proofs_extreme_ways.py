@@ -20,6 +20,7 @@ from zerogap import model_io, solvers, verify
 from zerogap.losses import ALL_LOSSES, LOSSES, MULTICLASS_LOSSES
 from zerogap.solvers.block_newton import BlockNewton
 from zerogap.solvers.block_sdca import BlockSDCA
+from zerogap.solvers.protocol import OUTPUTS
 from zerogap.store import write_store
 from zerogap.streamed import StreamedProblem, load
 
@@ -104,6 +105,8 @@ def prove_handed_over(seed):
     other = other_problem(rng, data)
     joint = data[2].task == "multiclass"
     solver = getattr(solvers, str(rng.choice(JOINT if joint else ONE_SCORE)))()
+    if rng.random() < 0.3 and "output" in solver.get_params():
+        solver = dataclasses.replace(solver, output=str(rng.choice(OUTPUTS)))
     tol, epochs = float(rng.choice([1e-3, 1e-9])), float(rng.choice([0.01, 1.0, 30.0]))
     records = []
 

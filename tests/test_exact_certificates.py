@@ -8,7 +8,7 @@ import pytest
 
 import proofs_extreme_evaluators
 import zerogap as zg
-from proofs_extreme import prove_extreme, prove_given_points
+from proofs_extreme import JOINT, ONE_SCORE, prove_extreme, prove_given_points
 from proofs_extreme_evaluators import (
     certified,
     in_memory,
@@ -31,6 +31,12 @@ from proofs_extreme_ways import (
 )
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.proving import Proof
+from zerogap.solvers import SOLVERS
+
+
+def test_every_solver_is_among_those_that_are_tried():
+    assert {cls.__name__ for cls in SOLVERS.values()} <= set(ONE_SCORE)
+    assert {cls.__name__ for cls in SOLVERS.values() if cls.multiclass} <= set(JOINT)
 
 
 @pytest.mark.parametrize("start", range(0, 120, 30))
