@@ -281,3 +281,12 @@ def test_M6_dual_variables_of_pegasos_are_counts_of_violations():
         counts = alpha * y * t / n
         np.testing.assert_allclose(counts, np.round(counts), atol=1e-9)
         assert (np.max(alpha * y) > 1 + 1e-9) == (t < n)
+
+
+def test_a_part_without_rows_adds_nothing():
+    """Newton's method leaves out rows that cannot change: sometimes that is all of them."""
+    problem = zg.Problem([[1.0], [2.0]], [0.5, 1.0], "squared", lam=0.1)
+    nothing = problem.take(np.empty(0, np.intp))
+    assert nothing.mean_loss(np.empty(0)) == 0.0
+    terms = nothing.row_terms(np.empty(0), 0.0, np.empty(0))
+    assert (terms.value, terms.excess) == (0.0, 0.0)

@@ -592,7 +592,7 @@ class Problem(Proving, OnProcessor, Struct):
 
     def over_rows(self, loop: Any, *args: Any) -> Any:
         """Run a row-wise kernel over all rows; return its sums, as one number if it has one."""
-        first, *others = self.rows.blocks()
+        first, *others = self.rows.blocks() or [(0, 0)]  # a part of the rows may have none
         found = loop(*args, *first)
         if not others:
             return found
