@@ -184,8 +184,8 @@ class MulticlassProblem(Problem):
 
     def _votes(self, alpha: np.ndarray) -> np.ndarray:
         """Return e_y - alpha: votes for dual variables, and dual variables for votes."""
-        p = -alpha
-        p[self.xp.arange(len(p)), self.y] += 1.0
+        p = np.empty_like(alpha)
+        self.over_rows(_set_complements, self.y, alpha, p)
         return p
 
     def duals_of(self, p: np.ndarray) -> np.ndarray:
@@ -193,9 +193,8 @@ class MulticlassProblem(Problem):
 
         1 - p_y would lose the digits of small votes, which long rows need.
         """
-        rows, alpha = self.xp.arange(len(p)), -p
-        alpha[rows, self.y] = 0.0
-        alpha[rows, self.y] = np.minimum(-alpha.sum(axis=1), 1.0)
+        alpha = np.empty_like(p)
+        self.over_rows(_set_duals, self.y, p, alpha)
         return alpha
 
     def row_terms(self, z: np.ndarray, b: Any, alpha: np.ndarray) -> Terms:
@@ -422,6 +421,26 @@ def _normalise(p, start, stop):
             total += p[i, k]
         for k in range(p.shape[1]):
             p[i, k] /= total
+
+
+@rowwise(sums=0)
+def _set_complements(y, alpha, p, start, stop):
+    """p_i = e_y - alpha_i"""
+    for i in range(start, stop):
+        for k in range(p.shape[1]):
+            p[i, k] = -alpha[i, k]
+        p[i, y[i]] += 1.0
+
+
+@rowwise(sums=0)
+def _set_duals(y, p, alpha, start, stop):
+    """alpha_i = e_y - p_i, whose own class has the sum of the other votes"""
+    for i in range(start, stop):
+        others = 0.0
+        for k in range(p.shape[1]):
+            alpha[i, k] = -p[i, k]
+            others += p[i, k] if k != y[i] else 0.0
+        alpha[i, y[i]] = min(others, 1.0)
 
 
 @rowwise(sums=1)
