@@ -133,6 +133,35 @@ def test_another_script_s_loss_in_the_cache_disturbs_nobody(tmp_path):
     assert run(USE_OWN_LOSS.format(folder=str(folder)), cache) == 6.0
 
 
+@pytest.mark.parametrize("damage", ["truncated", "moved", "garbage"])
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_damaged_caches_are_compiled_again(tmp_path, damage, suffix):
+    """Truncated files, or pickles of classes that are gone, cost a compilation and one line."""
+    cache = tmp_path / "cache"
+    code = """
+import warnings, numpy as np, json
+from zerogap.kernels.jit import kernel
+from zerogap.rows import as_rows
+from zerogap.rows.loops import sqnorms
+out = np.empty(2)
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    sqnorms(as_rows(np.array([[3.0, 4.0], [0.0, 1.0]])), 0, 2, out)
+assert out.tolist() == [25.0, 1.0]
+print(json.dumps([str(w.message) for w in seen if w.category is RuntimeWarning]))
+"""
+    assert run(code, cache) == []
+    for file in cache.rglob(f"*{suffix}"):
+        content = file.read_bytes()
+        moved = content.replace(b"zerogap.kernels.jit", b"zerogap.kernels.gone"[:19])
+        changed = {"truncated": content[: len(content) // 2], "moved": moved, "garbage": b"\0" * 99}
+        file.write_bytes(changed[damage])
+    said = run(code, cache)
+    assert len(said) <= 1
+    assert all("compiling it again" in text for text in said)
+    assert run(code, cache) == []
+
+
 def test_unwritable_cache_still_fits(tmp_path):
     result = run(
         """

@@ -14,6 +14,7 @@ import inspect
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +24,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, typeof, types
 from numba.core import cgutils, event
+from numba.core.caching import IndexDataCacheFile
 from numba.extending import (
     NativeValue,
     intrinsic,
@@ -46,10 +48,54 @@ _helpers: set[Path] = set()  # files of inlined functions
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile on first call, keep the machine code on disk, run without the GIL."""
+    return _compiled(function, nogil=True, **_OPTIONS)
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Return what Numba will compile on its first call, with machine code kept on disk."""
     try:
-        return njit(cache=_CACHE, nogil=True, **_OPTIONS)(function)
+        dispatcher = njit(cache=_CACHE, **options)(function)
     except RuntimeError:  # no folder to keep machine code in: compile in every process
-        return njit(nogil=True, **_OPTIONS)(function)
+        return njit(**options)(function)
+    file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if type(file) is IndexDataCacheFile:
+        file.__class__ = _CacheFile
+    return dispatcher
+
+
+class _CacheFile(IndexDataCacheFile):
+    """Machine code on disk.  What is damaged, or from another version, is compiled again."""
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            return super()._load_index()
+        except OSError:
+            raise
+        except Exception as error:  # a truncated pickle, or a class that has moved
+            _say_rebuilt(self._index_path, error)
+            return {}
+
+    def load(self, key: Any) -> Any:
+        try:
+            return super().load(key)
+        except Exception as error:
+            _say_rebuilt(self._index_path, error)
+            return None
+
+
+def _say_rebuilt(path: str, error: Exception) -> None:
+    """Warn once in a process that machine code on disk is of no use."""
+    if not _rebuilt:
+        _rebuilt.append(path)
+        warnings.warn(
+            f"compiled code in {os.path.dirname(path)} is damaged or from another version of "
+            f"zerogap ({type(error).__name__}): compiling it again",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+_rebuilt: list[str] = []  # the first file that was of no use
 
 
 class _CompileTimer(event.Listener):
@@ -81,11 +127,7 @@ def exact_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     What makes rounding errors visible, a - (a + b - b), is zero to a compiler that may reorder.
     """
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    try:
-        return njit(cache=_CACHE, **options)(function)
-    except RuntimeError:  # as in `kernel`
-        return njit(**options)(function)
+    return _compiled(function, nogil=True, error_model="numpy")
 
 
 def fused(a: float, b: float, c: float) -> float:
