@@ -13,7 +13,7 @@ test: $(VENV)/.dev
 
 # A minute of tests from every room, for the loop at the keyboard.
 test-quick: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m quick
+	$(BIN)/python -m pytest -n 2 --dist worksteal @tests/quick.txt
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -79,6 +79,13 @@ def test_architecture_names_what_there_is():
     assert [room for room in rooms if room not in drawing] == []
 
 
+def test_quick_tests_are_there():
+    """What `make test-quick` runs: files, and functions of files that would take too long."""
+    for line in (ROOT / "tests" / "quick.txt").read_text(encoding="utf-8").split():
+        path, _, name = line.partition("::")
+        assert f"def {name}" in (ROOT / path).read_text(encoding="utf-8"), line
+
+
 def test_results_are_those_of_the_recorded_tables():
     import page
 
