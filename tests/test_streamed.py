@@ -102,7 +102,9 @@ def test_certificates_are_those_of_the_rows_in_memory(loss, intercept, place, tm
     np.testing.assert_allclose(proof.alpha[slice(0, 450)], expected.alpha, atol=1e-12)
     assert problem.dual(alpha) == pytest.approx(memory.dual(memory.feasible(alpha)), rel=1e-9)
     if loss not in MULTICLASS:
-        assert problem.first_intercept() == pytest.approx(memory.first_intercept(), abs=1e-6)
+        # losses with kinks may have many best intercepts, all of the same objective
+        first = memory.constant_loss(problem.first_intercept())
+        assert first == pytest.approx(memory.constant_loss(memory.first_intercept()), rel=1e-12)
         assert problem.mean_sqnorm == pytest.approx(memory.share @ memory.sqnorms)
 
 

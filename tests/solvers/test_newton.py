@@ -226,7 +226,7 @@ def test_losses_that_newton_cannot_take():
 
 @pytest.mark.parametrize("solver", [zg.Newton(), zg.InteriorPoint()], ids=repr)
 def test_what_would_exceed_the_memory_is_refused_with_numbers(solver, monkeypatch):
-    monkeypatch.setattr("zerogap.problem.free_memory", lambda: 1e3)
+    monkeypatch.setattr("zerogap.problem.one_score.free_memory", lambda: 1e3)
     with pytest.raises(ValueError, match=r"needs about .* GB beyond the data, but .* GB are free"):
         zg.solve(make_problem("hinge"), solver)
 
