@@ -18,9 +18,13 @@ from zerogap import linear_model, svm
 
 CHECKED = [
     linear_model.ElasticNet(),
+    linear_model.ElasticNetCV(alphas=3, cv=3),
     linear_model.LogisticRegression(tol=1e-9),
+    linear_model.LogisticRegressionCV(Cs=2, cv=2, tol=1e-9),
     linear_model.Ridge(),
+    linear_model.RidgeCV(),
     linear_model.RidgeClassifier(),
+    linear_model.RidgeClassifierCV(),
     linear_model.SGDClassifier(tol=1e-12),
     linear_model.SGDRegressor(tol=1e-9),
     svm.LinearSVC(tol=1e-9),
@@ -79,7 +83,7 @@ def test_scikit_learn_s_own_checks(estimator, check):
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize(("name", "parameters", "data"), SAME, ids=lambda v: str(v)[:50])
+@pytest.mark.parametrize(("name", "parameters", "data"), SAME, ids=lambda v: "" if isinstance(v, tuple) else str(v)[:60])
 def test_coefficients_are_scikit_learn_s(name, parameters, data, kind, weighted):
     """At a tight tolerance, scores agree to 1e-6 of their size, in the same shapes."""
     X, y = kind(data[0]), data[1]
@@ -99,6 +103,34 @@ def test_coefficients_are_scikit_learn_s(name, parameters, data, kind, weighted)
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-6 * size)
     assert zg.certify(mine, X, y, sample_weight=weights).relative_gap <= 1e-9
     assert mine.certificate_.stop_reason in ("converged", "rounding")
+
+
+CHOSEN = [
+    ("RidgeCV", {}, TWO),
+    ("RidgeClassifierCV", {}, WINE),
+    ("ElasticNetCV", {"cv": 3, "l1_ratio": [0.5, 0.9], "alphas": 5, "tol": 1e-8}, DIABETES),
+    ("LogisticRegressionCV", {"Cs": 3, "cv": 3, "tol": 1e-8, "max_iter": 10_000}, WINE),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "data"), CHOSEN, ids=lambda v: v if isinstance(v, str) else ""
+)
+def test_cross_validation_chooses_what_scikit_learn_chooses(name, parameters, data):
+    mine, other = both(name, parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mine.fit(*data)
+        other.fit(*data)
+    for attribute in ("alpha_", "l1_ratio_", "C_"):
+        if hasattr(other, attribute):
+            np.testing.assert_allclose(getattr(mine, attribute), getattr(other, attribute))
+    size = np.abs(other.coef_).max()
+    np.testing.assert_allclose(mine.coef_, other.coef_, atol=1e-4 * size)
+    assert zg.certify(mine, *data).relative_gap <= 1e-9
+    if hasattr(mine, "choice_"):
+        assert mine.choice_.gaps.max() <= 1e-8
+        assert "every fit is proved within" in str(mine.choice_)
 
 
 @pytest.mark.parametrize("penalty", ["l2", "elasticnet"])

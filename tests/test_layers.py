@@ -21,7 +21,7 @@ LAYERS = [
     ["regions"],
     ["leave_one_out"],
     ["paths", "audit", "estimators"],
-    ["dask"],
+    ["dask", "testing"],
     ["readers"],
     ["transforms"],
     ["datasets"],

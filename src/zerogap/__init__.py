@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zerogap import linear_model as linear_model
     from zerogap import svm as svm
     from zerogap import transforms as transforms
-    from zerogap.audit import Audit, certify
+    from zerogap.audit import Audit, certify, certify_weights
     from zerogap.comparison import Comparison, compare
     from zerogap.estimators import LinearClassifier, LinearRegressor
     from zerogap.losses import (
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "Audit": "audit",
     "certify": "audit",
+    "certify_weights": "audit",
     "LinearClassifier": "estimators",
     "LinearRegressor": "estimators",
     "History": "solvers.history",
@@ -107,7 +108,7 @@ _MODULES = {
 }
 _SUBMODULES = (
     *("bounds", "dask", "datasets", "lab", "losses", "readers", "regions", "solvers", "store"),
-    *("linear_model", "svm", "transforms", "verify"),
+    *("audit", "linear_model", "svm", "testing", "transforms", "verify"),
 )
 
 __all__ = [
@@ -150,6 +151,7 @@ __all__ = [
     "__version__",
     "bounds",
     "certify",
+    "certify_weights",
     "compare",
     "convert",
     "dask",

@@ -2,7 +2,8 @@
 
 from zerogap.audit.bound import Audit, audit_all
 from zerogap.audit.convention import Convention, UnknownObjective, models_of, targets_of
-from zerogap.audit.run import audit, certify, posed
+from zerogap.audit.files import read_liblinear, read_onnx, read_vw
+from zerogap.audit.run import audit, certify, certify_weights, posed
 from zerogap.audit.table import convention_of
 
 __all__ = [
@@ -12,8 +13,12 @@ __all__ = [
     "audit",
     "audit_all",
     "certify",
+    "certify_weights",
     "convention_of",
     "models_of",
     "posed",
+    "read_liblinear",
+    "read_onnx",
+    "read_vw",
     "targets_of",
 ]

@@ -169,3 +169,8 @@ def models_of(model: Any, convention: Convention, n: int) -> list[Answer]:
 def is_ours(model: Any) -> bool:
     """Tell whether a model is a LinearClassifier or LinearRegressor: those keep dual variables."""
     return hasattr(model, "lam") and type(model).__module__.startswith("zerogap.")
+
+
+def package_of(model: Any) -> str:
+    """Return the name of the package that a model's class is from."""
+    return type(model).__module__.partition(".")[0]

@@ -14,8 +14,9 @@ from zerogap.audit.convention import (
     require,
     targets_of,
 )
+from zerogap.audit.parts import Part, bare
 from zerogap.audit.table import convention_of
-from zerogap.audit.wrappers import Part, parts_of
+from zerogap.audit.wrappers import parts_of
 from zerogap.losses import Loss, as_loss
 from zerogap.problem import Problem
 from zerogap.solvers.protocol import Answer
@@ -45,9 +46,10 @@ def certify(
     Parameters
     ----------
     model : fitted estimator
-        One of ours, or scikit-learn's LinearSVC, LogisticRegression, SGDClassifier, SGDRegressor,
-        Ridge, RidgeClassifier or LinearSVR, or a pipeline that ends in one.  For any other object
-        with ``coef_`` and ``intercept_`` give `loss` and `lam`.
+        One of ours, or of a class that `zerogap.audit.conventions` lists: of scikit-learn (also in
+        pipelines, searches and ensembles), celer, cyanure, glum, ReHLine, skglm and Snap ML, or
+        what `zerogap.audit.read_liblinear` returns.  For any other object with ``coef_`` and
+        ``intercept_`` give `loss` and `lam`; for bare numbers there is `certify_weights`.
     X, y : array-like
         The data that the model was fitted to.
     sample_weight : array-like, optional
@@ -92,6 +94,67 @@ def certify(
     return audit(model, X, y, sample_weight, effort, convention, random_state)
 
 
+def certify_weights(
+    w: Any,
+    b: Any,
+    X: Any,
+    y: Any,
+    *,
+    loss: str | Loss,
+    lam: float,
+    l1_ratio: float = 0.0,
+    fit_intercept: bool | None = None,
+    intercept_scaling: float | None = None,
+    sample_weight: Any = None,
+    effort: int = 1000,
+    random_state: Any = 0,
+) -> Audit:
+    """Prove how far bare numbers are from the optimum of 1/S sum s_i phi_i + lam penalty(w).
+
+    For weights from anywhere: a paper, R's glmnet, statsmodels, ``torch.nn.Linear``, a
+    spreadsheet.
+
+    Parameters
+    ----------
+    w : array-like of shape (n_features,) or (n_targets, n_features)
+        Weights; one row for each class of a joint loss, or for each target.
+    b : float or array-like
+        Intercept.
+    X, y : array-like
+        The data of the fit; classes may have any names, the larger of two is the positive one.
+    loss, lam, l1_ratio
+        As in `Problem`.
+    fit_intercept : bool, optional
+        Whether b was free; by default, whether it is not zero.
+    intercept_scaling : float, optional
+        If b was regularised as the weight of a constant feature: the value of that feature.
+    sample_weight : array-like, optional
+        Weights of the rows.
+    effort, random_state
+        As in `certify`.
+
+    Returns
+    -------
+    Audit
+        As from `certify`.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> audit = zg.certify_weights([0.5], 0.0, [[1.0], [2.0]], [-1, 1], loss="hinge", lam=0.5)
+    >>> audit.at_least <= audit.gap
+    True
+    """
+    loss = as_loss(loss)
+    free = bool(np.any(b)) if fit_intercept is None else fit_intercept
+    scaling = 0.0 if intercept_scaling is None else float(intercept_scaling)
+    fixed = float(lam)
+    convention = Convention(loss, lambda total, n: fixed, l1_ratio, free and not scaling, scaling)
+    classes = None if loss.task == "regression" else np.unique(np.asarray(y))
+    model = bare(np.atleast_2d(np.asarray(w, dtype=np.float64)), b, classes)
+    return audit(model, X, y, sample_weight, effort, convention, random_state)
+
+
 def audit(
     model: Any,
     X: Any,
@@ -111,7 +174,8 @@ def posed(
     """Return the problems that a model solves on these data, and its answers to them."""
     problems: list[Problem] = []
     answers: list[Answer] = []
-    for part in parts_of(Part(model, X, y, sample_weight, convention)):
+    known = getattr(model, "convention", None) if convention is None else convention
+    for part in parts_of(Part(model, X, y, sample_weight, known)):
         found = _posed_part(part)
         problems += found[0]
         answers += found[1]

@@ -122,15 +122,16 @@ def sgd(model: Any) -> Convention:
 def ridge(model: Any) -> Convention:
     """Sum s_i r_i^2 + alpha |w|^2, which is twice our objective times the sum of the weights."""
     require(not getattr(model, "positive", False), model, "positive=True")
-    return _ridge(model, model.alpha)
+    return ridge_at(model, model.alpha)
 
 
 def ridge_cv(model: Any) -> Convention:
     """As Ridge, at the alpha that was chosen, which may be one for each target."""
-    return _ridge(model, model.alpha_)
+    return ridge_at(model, model.alpha_)
 
 
-def _ridge(model: Any, alpha: Any) -> Convention:
+def ridge_at(model: Any, alpha: Any) -> Convention:
+    """Ridge regression at an alpha, or at one for each target."""
     strengths = np.asarray(alpha, dtype=np.float64)
     require((strengths > 0).all(), model, f"alpha={alpha!r}")
     return Convention(
@@ -144,7 +145,7 @@ def _ridge(model: Any, alpha: Any) -> Convention:
 
 def bayesian_ridge(model: Any) -> Convention:
     """Ridge at the precisions that were found: alpha = lambda_ / alpha_."""
-    return _ridge(model, model.lambda_ / model.alpha_)
+    return ridge_at(model, model.lambda_ / model.alpha_)
 
 
 def elastic_net(model: Any) -> Convention:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from zerogap.audit import scikit_learn as sk
-from zerogap.audit.convention import Convention, UnknownObjective, is_ours
+from zerogap.audit.convention import Convention, UnknownObjective, is_ours, package_of
 
 _L1 = "has an L1 penalty and no L2 one"
 _NO_LOSS = "has a loss that no certificate is known for yet"
@@ -60,7 +60,7 @@ def convention_of(model: Any) -> Convention:
             class_weight=getattr(model, "class_weight", None),
         )
     name = type(model).__name__
-    if _package(model) in ("sklearn", "zerogap"):
+    if package_of(model) in ("sklearn", "zerogap"):
         if name in READERS:
             return READERS[name](model)
         if name in REFUSED:
@@ -72,7 +72,3 @@ def convention_of(model: Any) -> Convention:
         f"no convention is known for {name}: give loss= and lam=, or use one of "
         f"{', '.join(sorted(READERS))}"
     )
-
-
-def _package(model: Any) -> str:
-    return type(model).__module__.partition(".")[0]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,35 +12,22 @@ from scipy import sparse
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
-from zerogap.audit.convention import Convention, UnknownObjective, from_C, require
+from zerogap.audit.convention import Convention, UnknownObjective, from_C, package_of, require
+from zerogap.audit.libraries import LIBRARIES
+from zerogap.audit.parts import Part, bare
+from zerogap.audit.scikit_learn import ridge_at
 from zerogap.losses import EpsilonInsensitive, Hinge
-
-
-@dataclass(frozen=True)
-class Part:
-    """A model with the data it was fitted to, and what it minimises if its type does not say."""
-
-    model: Any
-    X: Any
-    y: Any
-    sample_weight: Any = None
-    convention: Convention | None = None
-
-    def rows(self, places: Any) -> dict[str, Any]:
-        """Return some rows of the data."""
-        weights = self.sample_weight
-        return {
-            "X": _safe_indexing(self.X, places),
-            "y": np.asarray(self.y)[places],
-            "sample_weight": None if weights is None else np.asarray(weights)[places],
-        }
 
 
 def parts_of(part: Part) -> Iterator[Part]:
     """Yield the linear models of a model, each with the data of its fit."""
-    if hasattr(part.model, "steps"):
+    model, name = part.model, type(part.model).__name__
+    if part.convention is None and (read := LIBRARIES.get((package_of(model), name))):
+        yield from read(part)
+        return
+    if hasattr(model, "steps"):
         inner = _pipeline(part)
-    elif (name := type(part.model).__name__) in WRAPPERS and not _is_plain(part.model):
+    elif name in WRAPPERS and not _is_plain(model):
         inner = WRAPPERS[name](part)
     else:
         yield part
@@ -174,9 +160,9 @@ def _machine(part: Part) -> list[Part]:
             C = float(total / (model.nu * len(rows["y"])))
         else:
             C = float(model.C)
-        bare = SimpleNamespace(coef_=coef[k], intercept_=model.intercept_[k])
         convention = Convention(Hinge(), from_C(C))
-        found.append(Part(bare, rows["X"], rows["y"], None, convention))
+        pair = bare(coef[k], model.intercept_[k])
+        found.append(Part(pair, rows["X"], rows["y"], None, convention))
     return found
 
 
@@ -188,9 +174,17 @@ def _nu_regression(part: Part) -> Part:
     free = model.support_[sizes < model.C * (1 - 1e-9)]
     require(len(free), model, "no support vector between its bounds")
     eps = float(np.median(residuals[free]))
-    bare = SimpleNamespace(coef_=coef, intercept_=model.intercept_[0])
     convention = Convention(EpsilonInsensitive(eps), from_C(float(model.C)))
-    return Part(bare, part.X, y, None, convention)
+    return Part(bare(coef, model.intercept_[0]), part.X, y, None, convention)
+
+
+def _kernel_ridge(part: Part) -> list[Part]:
+    """Sum s_i r_i^2 + alpha |w|^2 without an intercept: w is in the dual variables."""
+    model = part.model
+    require(model.kernel == "linear", model, f"kernel={model.kernel!r}")
+    coef = np.atleast_2d((model.X_fit_.T @ model.dual_coef_).T)
+    convention = ridge_at(model, model.alpha)
+    return [replace(part, model=bare(coef), convention=convention)]
 
 
 def _dense(array: Any) -> np.ndarray:
@@ -205,6 +199,7 @@ WRAPPERS: dict[str, Callable[[Part], list[Part]]] = {
     "GridSearchCV": _search,
     "HalvingGridSearchCV": _search,
     "HalvingRandomSearchCV": _search,
+    "KernelRidge": _kernel_ridge,
     "MultiOutputClassifier": _outputs,
     "MultiOutputRegressor": _outputs,
     "NuSVC": _machine,
