@@ -35,6 +35,11 @@ LABELS = THREE[0], np.c_[THREE[1] == 0, THREE[1] > 1].astype(int)
 LOGISTIC = lm.LogisticRegression(C=0.3, tol=1e-9, max_iter=1000)
 CV = {"cv": 3, "tol": 1e-9}
 
+
+def short(value):
+    return repr(value)[:60] if hasattr(value, "fit") else ""
+
+
 OPTIMAL = [
     (lm.LogisticRegressionCV(Cs=4, max_iter=1000, **CV), TWO),
     (lm.LogisticRegressionCV(Cs=4, max_iter=1000, **CV), THREE),
@@ -71,7 +76,7 @@ OPTIMAL = [
 ]
 
 
-@pytest.mark.parametrize(("model", "data"), OPTIMAL, ids=lambda v: repr(v)[:60] if hasattr(v, "fit") else "")
+@pytest.mark.parametrize(("model", "data"), OPTIMAL, ids=short)
 def test_optimal_models_are_found_optimal(model, data):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 from zerogap.dropin.choice import choose
 from zerogap.dropin.fit import DropIn, RegressorDropIn
 from zerogap.dropin.models import ElasticNet, LogisticRegression, Ridge, RidgeClassifier
+from zerogap.problem.validation import class_factors
 
 
 class _Refitted:
@@ -78,7 +79,7 @@ class LogisticRegressionCV(DropIn, linear_model.LogisticRegressionCV):
             dual=False,
             tol=self.tol,
             max_iter=self.max_iter,
-            class_weight=self.class_weight,
+            class_weight=self._weights_of_classes(labels, sample_weight),
             solver=self.solver,
             intercept_scaling=self.intercept_scaling,
             random_state=self.random_state,
@@ -95,6 +96,15 @@ class LogisticRegressionCV(DropIn, linear_model.LogisticRegressionCV):
         best.fit(rows, labels, sample_weight=sample_weight)
         self._keep_choice(best, models)
         return self
+
+    def _weights_of_classes(self: Any, y: np.ndarray, weights: Any) -> Any:
+        """Return weights that are the same in all folds: "balanced" is that of all rows."""
+        if self.class_weight != "balanced":
+            return self.class_weight
+        counted = np.ones(len(y)) if weights is None else weights
+        codes = np.searchsorted(self.classes_, y)
+        factors = class_factors("balanced", self.classes_, codes, counted)
+        return dict(zip(self.classes_.tolist(), factors.tolist(), strict=True))
 
     def _keep_choice(self: Any, best: Any, models: list[list[Any]]) -> None:
         """Set the attributes, in the shapes of `use_legacy_attributes`."""

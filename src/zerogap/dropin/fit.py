@@ -126,7 +126,8 @@ class DropIn:
 
     def _solved(self: Any, problems: list[Problem], convention: Convention) -> list[Result]:
         """Solve all problems, in threads if there are several."""
-        seed = as_seed(getattr(self, "random_state", None))
+        given = getattr(self, "random_state", None)  # without one, fits are repeatable, too
+        seed = 0 if given is None else as_seed(given)
         seeds = np.random.SeedSequence(seed).generate_state(len(problems))
         starts, stop = self._starts(problems, convention), threading.Event()
         gap, epochs = self._gap(convention), self._epochs()
@@ -198,7 +199,7 @@ class RegressorDropIn(DropIn):
         super()._keep(coef, intercept, dimensions)
         if dimensions == 1:
             self.coef_ = coef[0]
-            self.intercept_ = float(intercept[0]) if self.fit_intercept else 0.0
+            self.intercept_ = intercept[0] if self.fit_intercept else 0.0
 
 
 class BinarizedDropIn(DropIn):

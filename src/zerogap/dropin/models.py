@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn import linear_model
+from sklearn.base import is_classifier
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from zerogap.audit.convention import Convention
@@ -104,8 +105,8 @@ class _SGD(DropIn):
         """Fit to all rows that `partial_fit` has been given, these included.
 
         The result does not depend on how rows were cut into batches.  The model keeps all of them;
-        each call starts from the last solution.  `classes` is accepted; until a second class has
-        been seen there is nothing to fit.
+        `classes` is accepted and not needed.  Until a second class has been seen the model is
+        not fitted.
         """
         first = self._seen is None
         X, y = validate_data(
@@ -116,7 +117,9 @@ class _SGD(DropIn):
             stack = sparse.vstack if sparse.issparse(X) else np.vstack
             joined = zip((stack, np.concatenate, np.concatenate), self._seen, seen, strict=True)
             seen = tuple(join([old, new]) for join, old, new in joined)
-        self.fit(*seen[:2], sample_weight=seen[2])
+        several = not is_classifier(self) or len(np.unique(seen[1])) > 1
+        if several:
+            self.fit(*seen[:2], sample_weight=seen[2])
         self._seen = seen
         return self
 
