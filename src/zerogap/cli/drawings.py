@@ -9,14 +9,15 @@ _SIDE = 320  # of curves
 _MARGIN = 62  # left and below; 24 on the right
 _INK, _SOFT, _GRID = "var(--ink, #1a1d21)", "var(--soft, #565d66)", "var(--line, #d5d9de)"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
+_ROOM_FOR_NUMBER = 70  # beside the longest bar, in the drawing's units: -0.000123
 
 
 def bars(names: Sequence[str], values: Sequence[float], unit: str) -> str:
     """Return horizontal bars around zero."""
     largest = max((abs(v) for v in values), default=1.0) or 1.0
     left, height = 260, _LINE * len(names) + 30
-    half = (_WIDTH - left - 60) / 2
-    zero = left + half + 30
+    half = (_WIDTH - left - 2 * _ROOM_FOR_NUMBER) / 2
+    zero = left + half + _ROOM_FOR_NUMBER
     parts = [f'<line x1="{zero}" y1="0" x2="{zero}" y2="{height - 26}" stroke="{_GRID}"/>']
     for k, (name, value) in enumerate(zip(names, values, strict=True)):
         y, length = k * _LINE + 4, abs(value) / largest * half
