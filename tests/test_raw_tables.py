@@ -29,9 +29,9 @@ def small_case(seed):
     return draw_case(seed, round(FEWEST_ROWS * (MOST_ROWS / FEWEST_ROWS) ** share))
 
 
-# Tables within range that are not proved yet, and that stop early and say so: softmax and elastic
-# nets of several classes whose votes do not balance to the last digit.
-UNPROVED = {7, 132, 166}
+# A table within range that is not proved yet, and that stops early and says so: a softmax whose
+# rounding is nine times what is asked for.
+UNPROVED = {7}
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from zerogap.kernels import twofold
+from zerogap.problem.votes import fix_shifts
 
 TWICE = Fraction(1, 2**100)  # 2^-106 is the unit; sums of some ten terms lose a few bits
 
@@ -114,3 +115,20 @@ def test_rounding_along_a_factor_costs_less_than_one_by_one():
         return np.abs(twofold.products(X, twofold.add(twofold.twofold(v), -w))[0]).max()
 
     assert off(twofold.rounded_along(w, factor, 0)) < 1e-3 * off(twofold.rounded(w))
+
+
+def test_curvature_along_shifts_leaves_other_solutions_alone():
+    """Classes of very different curvature: solutions are 1e12 times as large as votes show."""
+    rng = np.random.default_rng(2)
+    X, share, h = rng.standard_normal((20, 2)), np.full(20, 0.05), rng.random((20, 4))
+    h[:, 3] *= 1e-12
+    matrix = twofold.class_moments(X, share, h)
+    fixed = matrix.copy()
+    fix_shifts(fixed, 4)
+    target = rng.standard_normal((4, 2))
+    target -= target.mean(axis=0)
+    found = twofold.Factor(fixed).solve(twofold.twofold(target.ravel()))
+    lower = [np.tril(part) + np.tril(part, -1).T for part in matrix]
+    back = twofold.matrix_product(np.stack(lower), found[:, :, None])[:, :, 0]
+    assert np.abs(twofold.rounded(found)).max() > 1e11
+    assert np.abs(twofold.rounded(back) - target.ravel()).max() < 1e-14

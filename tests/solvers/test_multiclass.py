@@ -15,6 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import zerogap as zg
 from zerogap.losses import MULTICLASS_LOSSES
+from zerogap.problem.gap import _rerouted
+from zerogap.problem.multiclass import balancing_factors
 
 LOSSES = [cls() for cls in MULTICLASS_LOSSES.values()]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -395,3 +397,21 @@ def test_an_intercept_needs_rows_of_every_class(y, s):
         zg.Problem(X, y, "softmax", sample_weight=s), zg.SDCA(), tol=1e-6, random_state=0
     )
     assert run.stop_reason == "converged"
+
+
+def test_groups_of_classes_without_votes_between_them_are_balanced_one_by_one():
+    flow = np.zeros((5, 5))
+    flow[0, 1] = flow[1, 0] = 0.3
+    flow[2, 3] = flow[3, 2] = 1e-3
+    missing = np.array([1e-16, 1e-16, 1e-16, 1e-16, 0.0])
+    assert _rerouted(flow, missing) < 1e-12
+    flow[3, 2] = 0.0  # no way back
+    assert _rerouted(flow, missing) == 1.0
+
+
+def test_votes_of_decided_classes_do_not_hide_those_of_others():
+    flow = np.array([[0.0, 0.2, 3e-17], [0.2, 0.0, 1e-17], [1e-17, 1e-17, 0.0]])
+    factors = balancing_factors(flow)
+    assert factors[0, 1] == factors[1, 0] == 1.0
+    assert not factors[2].any()
+    assert not factors[:, 2].any()

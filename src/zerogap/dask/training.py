@@ -30,9 +30,9 @@ from zerogap.problem.certificate import Certificate
 from zerogap.problem.gap import ENOUGH, Sizes, conclude, displaced
 from zerogap.problem.proving import Proof, conclude_precisely, rounded_columns
 from zerogap.problem.row_sums import penalty_and_slack, penalty_cost
-from zerogap.solvers.auto import HOPELESS_CONDITION
 from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.history import History, Record
+from zerogap.solvers.second import HOPELESS_CONDITION
 
 _PATIENCE = 4  # further rounds of local epochs that are worth waiting for
 _GRID = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -81,6 +81,18 @@ def moments(X: np.ndarray, h: np.ndarray) -> np.ndarray:
     return found
 
 
+def class_moments(X: np.ndarray, share: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """Return sum_i share_i J_i (x) x_i x_i', with J_i = diag(h_i) - h_i h_i' / sum(h_i).
+
+    Rows and columns are those of class 0, then of class 1, and so on; the lower triangle is filled.
+    Sums over the classes of a row or column are zero to the last digit.
+    """
+    size = h.shape[1] * X.shape[1]
+    found = np.zeros((2, size, size))
+    _add_class_moments(X, share / h.sum(axis=1), np.ascontiguousarray(h.T), *found)
+    return found
+
+
 def matrix_product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return A B for matrices of twice the precision.
 
@@ -300,6 +312,25 @@ def _add_moments(X, h, high, low):
             total = high[j, k] + low[j, k]
             low[j, k] -= total - high[j, k]
             high[j, k] = total
+
+
+@exact_kernel
+def _add_class_moments(X, of_rows, h, high, low):
+    width = X.shape[1]
+    block, block_low = np.empty((width, width)), np.empty((width, width))
+    for k in range(len(h)):
+        for m in range(k):
+            block[:], block_low[:] = 0.0, 0.0
+            _add_moments(X, of_rows * h[k] * h[m], block, block_low)
+            for i in range(width):
+                for j in range(width):
+                    x, x_low = block[max(i, j), min(i, j)], block_low[max(i, j), min(i, j)]
+                    high[k * width + i, m * width + j] = -x
+                    low[k * width + i, m * width + j] = -x_low
+                    for c in (k, m):
+                        a, b = c * width + i, c * width + j
+                        if j <= i:
+                            high[a, b], low[a, b] = _plus(high[a, b], low[a, b], x, x_low)
 
 
 @exact_kernel

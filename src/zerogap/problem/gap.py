@@ -97,6 +97,7 @@ class Errors(NamedTuple):
     balanced: bool = False  # whether `excess` and `dual_sum` hold for a that sum to zero
     range: float | None = None  # mean of the scores' ranges over classes, if it is known
     imbalance: Any = None  # what each class' votes are off by, if it is known
+    longest: float = math.inf  # length of the longest row
 
 
 class Evaluation(NamedTuple):
@@ -220,7 +221,7 @@ def evaluate(
     excess = (1.0 + sums) * terms.excess + evaluated
     excess += _rise(2.0 * _slope(loss), loss.smoothness, excess, errors.scores)
     excess += (scaled + feasible) * (terms.value + moved) + errors.excess
-    off = errors.dual_sum + scaled * errors.lengths + feasible * u_size
+    off = errors.dual_sum + _moved_by_scaling(problem, scaled, errors) + feasible * u_size
     part = slack_above(problem.penalty, cost, slack, sums, off)
     least = TINY if errors.reach > 0.0 or errors.lengths > 0.0 else 0.0  # zeros do not underflow
     gap = excess + problem.lam * part + least
@@ -327,18 +328,34 @@ def scaling(problem: Any, terms: Terms, rows: int, errors: Errors, b: Any) -> tu
     return min(1.0, 2.0 * (abs(terms.balance) / terms.mass + gamma(rows + 8))), 0.0
 
 
+def _moved_by_scaling(problem: Any, scaled: float, errors: Errors) -> float:
+    """Return how far a dual sum moves if votes are scaled down until they are balanced.
+
+    Where a class has few votes that is a large part of them, but no more than what was missing: one
+    vote less, on each of the ways from class to class, moves lam u by sqrt(2) |x_i|.
+    """
+    if errors.imbalance is None or not scaled < 1.0:
+        return scaled * errors.lengths
+    missing = np.asarray(errors.imbalance)
+    longest = 2.0 * errors.longest / problem.lam
+    return min(scaled * errors.lengths, len(missing) * float(missing.sum()) * longest)
+
+
 def _rerouted(flow: np.ndarray, missing: np.ndarray) -> float:
     """Return which share of a flow has to go at most, for equal in- and outflows at all classes.
 
     What a class has too much or too little is taken from the widest path between it and the class
-    with the largest flow: at most missing_k / width_k of any flow on the path.
+    with the largest flow, of those that it exchanges votes with: at most missing_k / width_k of any
+    flow on the path.  Where no votes pass, between groups of classes, none are missing.
     """
-    if not missing.any():
-        return 0.0
-    root = int(np.argmax(flow.sum(axis=1) + flow.sum(axis=0)))
-    width = np.minimum(_widest(flow, root), _widest(flow.T, root))
-    missing = missing.copy()
-    missing[root] = 0.0
+    through, width = flow.sum(axis=1) + flow.sum(axis=0), np.zeros(len(flow))
+    missing, left = missing.copy(), through > 0.0
+    while left.any():
+        root = int(np.argmax(np.where(left, through, -1.0)))
+        group = _widest(flow + flow.T, root) > 0.0
+        width[group] = np.minimum(_widest(flow, root), _widest(flow.T, root))[group]
+        missing[root] = 0.0
+        left &= ~group
     if np.any((missing > 0.0) & (width == 0.0)):
         return 1.0
     return float(np.divide(missing, width, out=np.zeros_like(width), where=missing > 0.0).sum())

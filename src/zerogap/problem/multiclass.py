@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +22,12 @@ from zerogap.kernels.precise import (
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.problem.gap import Terms
-from zerogap.problem.proving import NO_ROW, PreciseSums
+from zerogap.problem.proving import NO_ROW, PreciseSums, Proof
 from zerogap.problem.refining import Moves
 from zerogap.rows import CLASSES
 
 _IDENTITY = L2()
+ALMOST_ZERO = (1e-9, 1e-6)  # votes of a row that may be zero at the optimum
 ROUNDING_OF_SUMS = 1e-13  # of the terms' sizes: more would be an imbalance
 
 
@@ -137,8 +139,7 @@ class MulticlassProblem(Problem):
         return self.flow(alpha)
 
     def balanced(self, alpha: np.ndarray, sums: np.ndarray) -> np.ndarray:
-        rest, through = sums.sum(axis=1) - sums.sum(axis=0), sums.sum(axis=1) + sums.sum(axis=0)
-        if np.all(np.abs(rest) <= ROUNDING_OF_SUMS * through):
+        if is_balanced(sums):
             return alpha
         factors = self.xp.asarray(balancing_factors(sums))
         return self.duals_of(self._votes(alpha) * factors[self.y])
@@ -232,7 +233,8 @@ class MulticlassProblem(Problem):
         if rest is not None:
             dual = joined(dual, self.precise_dual_parts(rest))
         squares, ranges = float((self.share @ (z * z)).sum()), float(self.share @ np.ptp(z, axis=1))
-        return PreciseSums(dual, terms, off, squares, ranges, (NO_ROW, NO_ROW))
+        longest = 1.01 * math.sqrt(float(self.sqnorms.max(initial=0.0)))
+        return PreciseSums(dual, terms, off, squares, ranges, (NO_ROW, NO_ROW), longest)
 
     def precise_balance(self, alpha: np.ndarray) -> np.ndarray:
         return precise_votes(self.y, self._exact_weights[0], alpha)
@@ -264,6 +266,29 @@ class MulticlassProblem(Problem):
         room[self.share == 0.0] = 0.0
         row, other = np.nonzero(room > 0.0)
         return Moves(row, other, top[row], room[row, other])
+
+    def refined(
+        self,
+        w: np.ndarray,
+        b: Any,
+        alpha: np.ndarray,
+        accuracy: float,
+        tolerated: float,
+        rest: np.ndarray | None = None,
+    ) -> Iterator[tuple[np.ndarray, Proof, np.ndarray | None]]:
+        """Yield weights, what is proved of them, and what to add to alpha for it.
+
+        With kinks, votes are zero at the optimum that are almost zero close to it: these are tried
+        as zero, too.
+        """
+        yield from super().refined(w, b, alpha, accuracy, tolerated, rest)
+        if math.isfinite(self.loss.smoothness):
+            return
+        votes = np.maximum(self._votes(alpha), 0.0)
+        for almost in ALMOST_ZERO:
+            settled = np.where(votes <= almost * votes.sum(axis=1, keepdims=True), 0.0, votes)
+            settled /= settled.sum(axis=1, keepdims=True)
+            yield from super().refined(w, b, self.duals_of(settled), accuracy, tolerated)
 
     def _precise_scores(self, w: np.ndarray, b: Any) -> np.ndarray:
         b, none = np.broadcast_to(b, self.n_classes), np.zeros(self.shape[0])
@@ -299,6 +324,8 @@ def _aligned_zeros(size: int) -> np.ndarray:
     return room[start : start + size]
 
 
+HARDLY_ANY = 1e-12  # of all votes: those of a class that may be dropped,
+UNEVEN = 1e-6  # if so much of them is not balanced
 _KEPT = 0.9  # share of the flow that balancing must keep, else a linear program is asked
 
 
@@ -309,6 +336,9 @@ def balancing_factors(flow: np.ndarray) -> np.ndarray:
     that fails or loses much of the flow, a linear program finds the largest circulation.
     """
     circling = np.where(_is_on_cycles(flow), flow, 0.0)  # no other flow can be balanced
+    circling = _without_noise(circling)
+    if is_balanced(circling):
+        return (circling > 0.0) * 1.0
     best = circling * _similarity_factors(circling)
     if not _is_circulation(best) or best.sum() < _KEPT * circling.sum():
         # a linear program is exact to some ten digits only, cycles are balanced one by one
@@ -317,6 +347,30 @@ def balancing_factors(flow: np.ndarray) -> np.ndarray:
         if not _is_circulation(best) or largest.sum() > best.sum():
             best = largest
     return np.minimum(np.divide(best, flow, out=np.zeros_like(flow), where=flow > 0), 1.0)
+
+
+def is_balanced(flow: np.ndarray) -> bool:
+    """Tell whether in- and outflows of each class are equal, but for rounding."""
+    into, out = flow.sum(axis=0), flow.sum(axis=1)
+    return bool(np.all(np.abs(out - into) <= ROUNDING_OF_SUMS * (out + into)))
+
+
+def _without_noise(flow: np.ndarray) -> np.ndarray:
+    """Return flows without those of classes that have hardly any, and not even balanced ones.
+
+    Rows of such classes are decided.  What is left of their votes is rounding of those of others:
+    to balance it takes large parts of it, to drop it costs nothing that shows.
+    """
+    flow = flow.copy()
+    for _ in range(len(flow)):
+        into, out = flow.sum(axis=0), flow.sum(axis=1)
+        noise = (out + into <= HARDLY_ANY * flow.sum()) & (
+            np.abs(out - into) > UNEVEN * (out + into)
+        )
+        if not noise.any():
+            break
+        flow[noise] = flow[:, noise] = 0.0
+    return flow
 
 
 def _is_circulation(flow: np.ndarray) -> bool:

@@ -82,6 +82,7 @@ class PreciseSums:
     squares: float  # of the scores, seen from the targets
     ranges: float  # of the scores over classes
     shortest: tuple[Row, Row]  # of those that can make the sum of dual variables larger, or smaller
+    longest: float = math.inf  # length of a row, or a little more
 
     def __add__(self, other: PreciseSums) -> PreciseSums:
         return PreciseSums(
@@ -91,6 +92,7 @@ class PreciseSums:
             self.squares + other.squares,
             self.ranges + other.ranges,
             (min(self.shortest[0], other.shortest[0]), min(self.shortest[1], other.shortest[1])),
+            max(self.longest, other.longest),
         )
 
 
@@ -403,7 +405,7 @@ def conclude_precisely(
     if problem.loss.task != "multiclass" or math.isinf(problem.loss.smoothness):
         errors = errors._replace(scores=0.0, value=sums.off)
     if problem.loss.task == "multiclass":
-        errors = errors._replace(range=sums.ranges)
+        errors = errors._replace(range=sums.ranges, longest=sums.longest)
         errors = errors._replace(imbalance=missing) if problem.fit_intercept else errors
     elif problem.fit_intercept:
         errors = _balanced_by_one_row(problem, sums.shortest, missing, errors)

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-ROUNDS = 6  # of refinement: each gains some ten digits unless columns are nearly copies
+from zerogap.problem.votes import LARGEST_MOVE, ROUNDS, refinement_of_votes
+
 MOST_WORK = 3e8  # multiplications of a least-squares problem: half a second
 LEAST_MOVES, MOST_MOVES = 2, 8  # dual variables that may move, for each equation
-LARGEST_MOVE = 0.5  # of a dual variable's distance to an end of its domain, by all rounds together
 # Weight of sums that must be zero, beside those that may differ from w a little: sums of one-hot
 # columns are sums of dual variables too, and w is rounded.
 BALANCE = 1e6
@@ -63,10 +63,9 @@ def refinement(problem: Any, w: np.ndarray, alpha: np.ndarray) -> np.ndarray | N
     w, alpha : ndarray
         Weights, and feasible dual variables near those that belong to them.
     """
-    shape = (
-        problem.weight_shape[0] if w.ndim == 2 else 1,
-        problem.shape[1] + problem.fit_intercept,
-    )
+    if w.ndim == 2:
+        return refinement_of_votes(problem, w, alpha)
+    shape = (1, problem.shape[1] + problem.fit_intercept)
     most = int(MOST_WORK / math.prod(shape) ** 2)
     moves = problem.moves(alpha).spread(min(most, MOST_MOVES * math.prod(shape)))
     if most < LEAST_MOVES * math.prod(shape) or not len(moves.row):

@@ -20,7 +20,7 @@ from zerogap.solvers.interior_point import InteriorPoint
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.rotation import can_rotate, rotated, simpler
 from zerogap.solvers.sdca import SDCA
-from zerogap.solvers.second import second_methods
+from zerogap.solvers.second import is_hopeless, second_methods
 from zerogap.solvers.twofold_point import can_be_twofold, twofold_method
 
 NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a few steps, or never
@@ -31,17 +31,18 @@ _APART = 3  # epochs that tell a rate: gaps swing
 _RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
 # Steps of a second-order method before the next one is tried, if there is one: tens are usual
 MOST_STEPS = 120
-IDLE_STEPS = 40  # of a second-order method, without half the gap or 1 % of the objective gained
+IDLE_STEPS = 40  # of a second-order method, without half the gap or 1 % of the objective gained,
+IDLE_BEFORE_NEXT = 10  # or so many, if there is another method for many classes to be tried
+DOUBTED_ESTIMATES = 3  # of a gap that certificates do not confirm, until the next method is tried
 LEAST_TOLERANCE = 1e-13  # relative gap: less is not proved in twice the precision, either
 SOON_TWOFOLD = 3e6  # n d^2 up to which twice the precision takes less time than other methods
 NAMES = {
     "MulticlassNewton": "Newton",
+    "TwofoldMulticlassNewton": "Newton in twice the precision",
+    "TwofoldVotesPoint": "InteriorPoint in twice the precision",
     "TwofoldPoint": "InteriorPoint in twice the precision",
     "TwofoldNewton": "Newton in twice the precision",
 }
-# Mean of |x|^2 / (lam n) from which coordinate ascent is hopeless: on raw tables it takes
-# thousands of epochs from 1e3 on, and the scaled data sets of the race are below 1e3 at C = 1.
-HOPELESS_CONDITION = 1e4
 
 
 @dataclass
@@ -61,6 +62,7 @@ class AutoState(State):
     gap: float = math.inf
     best_estimate: float = math.inf  # of a second-order method, relative
     best_value: float = math.inf
+    doubted: int = 0  # certificates that did not confirm its own estimate
     idle: int = 0  # its steps since either of these was much improved
     rotate: bool = False  # whether the change is one of coordinates
     turned: bool = False  # whether there was such a change
@@ -108,7 +110,7 @@ class Auto(Solver):
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> AutoState:
         state = AutoState(rng, draw=rng)
-        coordinates = simpler(problem, _is_hopeless(problem))
+        coordinates = simpler(problem, is_hopeless(problem))
         if coordinates.problem is not problem:
             state.problem, state.outward = coordinates.problem, coordinates.outward
             if warm is not None:
@@ -150,6 +152,10 @@ class Auto(Solver):
         if not state.stage or isinstance(self._method(state), InteriorPoint):
             self._method(state).observe(self._inner(problem, state), state.part, record, tol)
         state.tol, primal = tol, abs(record.certificate.primal)
+        if state.stage and record.gap > tol * primal:
+            estimate = self._method(state).relative_gap(self._inner(problem, state), state.part)
+            if estimate is not None and estimate <= tol:
+                state.doubted += problem.loss.task == "multiclass"
         self._reconsider(problem, state, record.epoch, record.gap, primal)
 
     def _reconsider(
@@ -223,7 +229,7 @@ class Auto(Solver):
         return state.stalled
 
     def is_stuck(self, state: AutoState) -> bool:
-        return state.stuck
+        return state.stuck or state.doubted > 0
 
     def story(self, problem: Problem, state: AutoState) -> str:
         where = ""
@@ -265,6 +271,9 @@ class Auto(Solver):
         stuck = idle or getattr(state.part, "stalled", False)
         if state.stage < len(state.methods) - 1 and state.tol > 0.0:
             stuck = stuck or state.updates / inner.shape[0] - state.since > MOST_STEPS
+            if problem.loss.task == "multiclass":
+                doubtful = state.doubted > DOUBTED_ESTIMATES
+                stuck = stuck or state.idle > IDLE_BEFORE_NEXT or doubtful
         state.stuck = stuck
         if stuck and not state.final:
             last = state.stage == len(state.methods) - 1
@@ -310,6 +319,7 @@ class Auto(Solver):
         state.stuck = False
         state.switch, state.since, state.epoch, state.gap = False, epoch, epoch, math.inf
         state.best_estimate, state.best_value, state.idle = math.inf, math.inf, 0
+        state.doubted = 0
         if answer is not None and not bool(np.isfinite(answer[0]).all()):
             answer = None  # the method has broken down
         method = self._method(state)
@@ -345,15 +355,9 @@ def _methods(problem: Problem) -> tuple[Solver, ...]:
     return (_ascent(problem), *second_methods(problem))
 
 
-def _is_hopeless(problem: Problem) -> bool:
-    """Tell whether coordinate ascent has no chance: columns are of very different sizes."""
-    n, d = problem.shape
-    return d <= DIRECT and problem.mean_sqnorm / (problem.strength * n) > HOPELESS_CONDITION
-
-
 def _reason_for_second(problem: Problem, inner: Problem) -> str:
     """Return why a second-order method should begin, or nothing if SDCA should."""
-    if _is_hopeless(inner):
+    if is_hopeless(inner):
         return "coordinate ascent would take thousands of epochs"
     if problem.streamed:
         return ""

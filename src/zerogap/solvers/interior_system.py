@@ -26,6 +26,8 @@ class System:
     which the rows' part is zero but for rounding.
     """
 
+    hessian: Any
+
     def __init__(self, problem: Any, w: np.ndarray, rows: Any, coordinates: Any) -> None:
         self.problem, self.w, self.rows, self.coordinates = problem, w, rows, coordinates
         self.parts = [rows] if coordinates is None else [rows, coordinates]
@@ -36,8 +38,21 @@ class System:
         if coordinates is not None:
             # scores of units are such that each has the weight of a row: lam r / factor
             self.factor = problem.lam * problem.l1_ratio / float(coordinates.share[0])
-        self.z = scores(problem, w)
+        self.z = self._scores(w)
         self._factorise()
+
+    def _way(
+        self, target: list[np.ndarray], roughly: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights that solve the equations, and their scores."""
+        dw = self.inverse(*target) if roughly else self._solve(target)
+        return dw, self._scores(dw)
+
+    def _scores(self, w: np.ndarray) -> np.ndarray:
+        return scores(self.problem, w)
+
+    def _sums(self, a: np.ndarray) -> np.ndarray:
+        return _sums(self.problem, a)
 
     def _factorise(self) -> None:
         problem, h = self.problem, self.rows.h
@@ -46,13 +61,16 @@ class System:
             ridge += self.factor * self.factor * self.coordinates.h.reshape(ridge.shape)
         self.of_weights = ridge
         if ridge.ndim == 2:
-            self.hessian: Any = MulticlassHessian(problem, h, ridge)
-            self.inverse, self.accurate = self.hessian.factorised(DAMPING)
+            self._factorise_votes(h, ridge)
         else:
             self.hessian = Hessian(problem, h, damping=0.0, ridge=ridge)
             self.inverse, self.accurate = self.hessian._inverse(
                 self.hessian.rows, self.hessian.h, damping=DAMPING
             )
+
+    def _factorise_votes(self, h: np.ndarray, ridge: np.ndarray) -> None:
+        self.hessian = MulticlassHessian(self.problem, h, ridge)
+        self.inverse, self.accurate = self.hessian.factorised(DAMPING)
 
     def objective(self) -> float:
         """Return P."""
@@ -65,8 +83,7 @@ class System:
         Scores are rounded, and dual variables follow them the more closely the smaller mu is: so
         where that costs, what is wrong with their sums is solved for again.
         """
-        dw = self._solve(self._residual(self.w, self._aim(goal)))
-        dz = scores(self.problem, dw)
+        dw, dz = self._way(self._residual(self.w, self._aim(goal)))
         fastest, least, best = self._turn(dw, dz), math.inf, (dw, dz)
         for trial in range(REFINEMENTS if exact else 0):
             rest = self._residual(self.w + dw, [part.landing() for part in self.parts])
@@ -74,8 +91,8 @@ class System:
                 least, best = cost, (dw, dz)
             if not cost > COSTLY * goal or (self.accurate and cost > least):
                 break
-            more = self._solve(rest) if trial % 2 else self.inverse(*rest)
-            dw, dz = dw + more, dz + scores(self.problem, more)
+            more, dz_more = self._way(rest, roughly=not trial % 2)
+            dw, dz = dw + more, dz + dz_more
             fastest = self._turn(dw, dz)
         if exact and dw is not best[0]:
             dw = best[0]
@@ -108,8 +125,7 @@ class System:
             part.weigh()
         self._factorise()
         target = self._residual(self.w, [part.alpha for part in self.parts])
-        dw = self._solve(target)
-        dz = scores(problem, dw)
+        dw, dz = self._way(target)
         fall = float((target[0] * dw).sum())
         if not fall > 0.0:  # rounding, or nothing that is finite, is all that is left of it
             return fall
@@ -164,7 +180,7 @@ class System:
         And set what rounding alone may leave of that.
         """
         problem, d = self.problem, self.d
-        rest, own = _sums(problem, duals[0]), np.zeros_like(w)
+        rest, own = self._sums(duals[0]), np.zeros_like(w)
         own[..., :d] -= self.ridge * w[..., :d]
         for c in duals[1:]:
             own[..., :d] += problem.lam * problem.l1_ratio * c.reshape(problem.weight_shape)

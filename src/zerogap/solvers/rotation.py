@@ -21,6 +21,7 @@ from scipy import linalg
 
 from zerogap.errors import ScaleError
 from zerogap.kernels.jit import kernel
+from zerogap.kernels.twofold import matrix_product, orthonormalised, transposed, twofold
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows
@@ -31,7 +32,9 @@ MOST_ROTATED = 400  # features: rotations take O(d^3), a second for so many
 MOST_VALUES = 2e7  # of a dense copy
 CHEAP = 3e7  # n d^2 up to which a rotation takes some milliseconds
 SMALL_PIVOT = 1e-9  # of the features' correlations, below which they are nearly copies
-NOISE = 30.0  # roundings of a column's values that are all there is of a copy
+APART = 0.5  # smallest pivot of columns that are rotated as well as can be
+NEGLIGIBLE = 1e-20  # mean square of a column over lam: half of that is all that its weight gains
+MORE_ROTATIONS = 2  # at most: the first one leaves copies that differ by less than 1e-14
 _SWEEPS = 40  # over all pairs of columns; ten are usual
 _COLUMNS = 1 << 16  # of X, converted at a time
 
@@ -96,31 +99,54 @@ def _with_factor(problem: Problem, factor: np.ndarray) -> Coordinates:
 
 def _has_copies(problem: Problem) -> bool:
     """Tell whether a feature is nearly a combination of others."""
-    moments = problem.rows.moments(problem.share)
+    return not _smallest_pivot(problem.rows.moments(problem.share)) >= SMALL_PIVOT
+
+
+def _smallest_pivot(moments: np.ndarray) -> float:
+    """Return what is left of a column, of length one, beside the others; zero if it is rounding."""
     sizes = np.sqrt(np.diagonal(moments))
     scale = 1.0 / np.where(sizes > 0.0, sizes, math.inf)
-    moments *= scale
-    moments *= scale[:, None]
+    moments = moments * scale * scale[:, None]
     np.fill_diagonal(moments, 1.0)  # of columns of zeros, too, which are nobody's copies
     factor, failed = linalg.lapack.dpotrf(moments, lower=1)
-    return bool(failed) or not float(np.diagonal(factor).min()) ** 2 >= SMALL_PIVOT
+    return 0.0 if failed else float(np.diagonal(factor).min()) ** 2
 
 
 def rotated(problem: Problem) -> Coordinates:
-    """Return the problem with orthogonal columns."""
+    """Return the problem with orthogonal columns, but for those that are rounding alone.
+
+    Rotations are products in twice the precision: what is left of near copies has all its digits.
+    """
     rows = problem.rows
     X = rows.X if isinstance(rows, DenseRows) else rows._matrix().toarray()
-    X = X.astype(np.float64, copy=False)
-    roots = np.sqrt(problem.share)[:, None]
+    given = twofold(X)
+    basis = orthonormalised(_principal_axes(problem.share, given[0]))
+    columns = matrix_product(given, basis)
+    for _ in range(MORE_ROTATIONS):
+        if _smallest_pivot(columns[0].T @ (problem.share[:, None] * columns[0])) >= APART:
+            break
+        basis = matrix_product(basis, orthonormalised(_principal_axes(problem.share, columns[0])))
+        columns = matrix_product(given, basis)
+    squares, turned = problem.share @ np.square(columns[0]), columns[0]
+    turned[:, squares <= NEGLIGIBLE * problem.strength] = 0.0
+    rows = DenseRows(np.ascontiguousarray(turned))
+    rotated = problem._with(rows=rows, sqnorms=rows.sqnorms, origin=np.empty(0))
+    back = transposed(basis)
+
+    def outward(w: np.ndarray) -> np.ndarray:
+        return matrix_product(twofold(np.atleast_2d(w)), back)[0].reshape(w.shape)
+
+    return Coordinates(rotated, outward, lambda w, alpha: w @ basis[0])
+
+
+def _principal_axes(share: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Return the rotation that makes columns orthogonal, up to rounding."""
+    roots = np.sqrt(share)[:, None]
     order = np.argsort(-np.linalg.norm(roots * X, axis=0), kind="stable")
     (triangle,) = linalg.qr(roots * X[:, order], mode="r", check_finite=False)
     basis = np.zeros((len(order), len(order)))
     basis[order] = _orthogonalised(np.asfortranarray(triangle[: len(order)]))
-    columns = X @ basis
-    noise = np.finfo(np.float64).eps * (np.linalg.norm(X, axis=0) @ np.abs(basis))
-    columns[:, np.linalg.norm(columns, axis=0) <= NOISE * noise] = 0.0
-    rotated = problem._with(rows=DenseRows(np.ascontiguousarray(columns)))
-    return Coordinates(rotated, lambda w: w @ basis.T, lambda w, alpha: w @ basis)
+    return basis
 
 
 def _orthogonalised(triangle: np.ndarray) -> np.ndarray:

@@ -10,28 +10,45 @@ from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.hessian import DIRECT, needed_memory
 from zerogap.solvers.interior_parts import shape_of
-from zerogap.solvers.interior_point import InteriorPoint
-from zerogap.solvers.multiclass_newton import MOST_DIRECT, MulticlassNewton
+from zerogap.solvers.interior_point import InteriorPoint, TwofoldVotesPoint
+from zerogap.solvers.multiclass_newton import (
+    MOST_DIRECT,
+    MulticlassNewton,
+    TwofoldMulticlassNewton,
+)
 from zerogap.solvers.newton import Newton
 from zerogap.solvers.protocol import Solver
 
 SMALL_TABLE = 3e5  # n d^2: an interior point step takes a millisecond or so
+MOST_TWOFOLD = 1000  # weights of all classes: a factor in twice the precision takes 0.3 s
+TWOFOLD_WORK = 4e9  # multiplications of pairs, n (d C)^2: half a second
+TWOFOLD_FIRST = 1e9  # of these: a step takes a tenth of a second
+# Mean of |x|^2 / (lam n) from which coordinate ascent is hopeless: on raw tables it takes
+# thousands of epochs from 1e3 on, and the scaled data sets of the race are below 1e3 at C = 1.
+HOPELESS_CONDITION = 1e4
 LARGE_TABLE = 3e8  # n d^2, d of all classes: an interior point step takes some ten milliseconds
+
+
+def is_small_enough(problem: Problem) -> bool:
+    """Tell whether a Hessian of all classes in twice the precision takes a second at most."""
+    (n, d), classes = problem.shape, problem.weight_shape[0]
+    width = classes * (d + problem.fit_intercept)
+    return (
+        width <= MOST_TWOFOLD
+        and n * width * width <= TWOFOLD_WORK
+        and not problem.on_device
+        and not problem.streamed
+    )
 
 
 def second_methods(problem: Problem) -> list[Solver]:
     """Return the second-order methods for a problem, in the order in which they are tried."""
     if needed_memory(problem) >= free_memory():
         return []
-    (n, d), flat = problem.shape, math.prod(problem.weight_shape)
+    n, d = problem.shape
     l2 = isinstance(problem.penalty, L2)
     if problem.loss.task == "multiclass":
-        known = isinstance(problem.loss, Softmax | MulticlassHinge)
-        newton: list[Solver] = [MulticlassNewton()] if known and (l2 or flat <= MOST_DIRECT) else []
-        straight = isinstance(problem.loss, MulticlassHinge) and flat <= DIRECT
-        if straight and n * flat * flat > LARGE_TABLE:
-            return [*newton, InteriorPoint()]
-        return [InteriorPoint(), *newton] if straight else newton
+        return _multiclass_methods(problem)
     if type(problem.loss).stiffness is Loss.stiffness:
         return []
     shape = shape_of(problem.loss)
@@ -42,3 +59,31 @@ def second_methods(problem: Problem) -> list[Solver]:
     if straight and (n * d * d <= SMALL_TABLE or not l2):
         return [InteriorPoint(), Newton()]
     return [Newton(), InteriorPoint()] if straight or bent else [Newton()]
+
+
+def _multiclass_methods(problem: Problem) -> list[Solver]:
+    """Return the methods for many classes.
+
+    On raw tables twice the precision comes first, where that is cheap: double precision mostly
+    ends without a proof there.
+    """
+    if not isinstance(problem.loss, Softmax | MulticlassHinge):
+        return []
+    n, flat = problem.shape[0], math.prod(problem.weight_shape)
+    straight, work = isinstance(problem.loss, MulticlassHinge), n * flat * flat
+    few = isinstance(problem.penalty, L2) or flat <= MOST_DIRECT
+    newton: list[Solver] = [MulticlassNewton()] if few else []
+    rough: list[Solver] = newton
+    precise: list[Solver] = []
+    if straight and flat <= DIRECT:
+        rough = [*newton, InteriorPoint()] if work > LARGE_TABLE else [InteriorPoint(), *newton]
+    if is_small_enough(problem):
+        precise = [TwofoldVotesPoint() if straight else TwofoldMulticlassNewton()]
+    first = precise and is_hopeless(problem) and work <= TWOFOLD_FIRST
+    return [*precise, *rough] if first else [*rough, *precise]
+
+
+def is_hopeless(problem: Problem) -> bool:
+    """Tell whether coordinate ascent has no chance: columns are of very different sizes."""
+    n, d = problem.shape
+    return d <= DIRECT and problem.mean_sqnorm / (problem.strength * n) > HOPELESS_CONDITION
