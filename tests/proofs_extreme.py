@@ -126,7 +126,8 @@ def exact(problem_data, w, b, alpha, rest=None):
     }
     places = (y > 0).astype(float) if loss.task == "classification" else y.astype(float)
     s = np.ones(len(y)) if weights is None else weights
-    w, b = np.atleast_2d(w).astype(float), np.atleast_1d(b).astype(float)
+    w = np.atleast_2d(w).astype(float)
+    b = np.broadcast_to(b, len(w)).astype(float)  # 0.0 without an intercept
     points = [alpha] if rest is None else [alpha, rest]
     votes = np.array(points)[None, :, :] if not many else -np.stack(points).transpose(2, 0, 1)
     if many:

@@ -12,9 +12,11 @@ from cuda_cases.common import BOTH, PLAIN, make, near_optimum, solve
 from problems import make_data
 from zerogap.cuda import directions, to_device
 from zerogap.cuda.device import arrays, to_host
+from zerogap.cuda.solvers import auto as device_auto
+from zerogap.cuda.solvers import sdca as device_sdca
 from zerogap.cuda.solvers.sdca import DeviceSDCA
 from zerogap.losses import MULTICLASS_LOSSES, ResidualLoss
-from zerogap.solvers import MulticlassNewton, device_auto, device_sdca, hessian
+from zerogap.solvers import MulticlassNewton, hessian
 
 SOLVERS = {  # with a tolerance that suits, and losses
     "sdca": (zg.SDCA(), 1e-5, ["hinge", "logistic", "huber"]),

@@ -13,9 +13,11 @@ from problems import make_data
 from zerogap.cuda import DeviceError, to_device
 from zerogap.cuda.columns import Columns, best_intercepts
 from zerogap.cuda.device import to_host
+from zerogap.cuda.solvers import auto as device_auto
+from zerogap.cuda.solvers import many_models as together
+from zerogap.cuda.solvers import sdca as device_sdca
 from zerogap.cuda.solvers.sdca import DeviceSDCA
 from zerogap.losses import LOSSES
-from zerogap.solvers import device_auto, device_sdca, together
 from zerogap.solvers.placement import problems_together
 
 LAMS = [0.1, 1.0, 0.3]

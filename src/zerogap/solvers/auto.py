@@ -27,6 +27,7 @@ NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a 
 MOST_PASSES_LEFT = 50  # over a store: Newton's method takes about as many with kinks, ten without
 STALLED_PASSES = 50  # over a store, without a tenth of the gap gained, where there is no other way
 MOST_EPOCHS_LEFT = 300  # of SDCA, however cheap they are: budgets count epochs
+ENOUGH_EPOCHS = 50  # of SDCA where other methods take milliseconds
 _APART = 3  # epochs that tell a rate: gaps swing
 _RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
 # Steps of a second-order method before the next one is tried, if there is one: tens are usual
@@ -181,11 +182,12 @@ class Auto(Solver):
             decades = math.log10(gap / target)
             rate = math.log10(state.gap / gap) / epochs if 0 < gap < state.gap else 0.0
             left = decades / rate if rate > 0 else math.inf
+            second = math.inf if inner.streamed else _second_cost(inner, decades)
             hopeless = left > _most_epochs_left(inner) or (
-                not inner.streamed
-                and left * _epoch_cost(inner) > _second_cost(inner, decades)
-                and not self._settles(problem, state)
+                left * _epoch_cost(inner) > second and not self._settles(problem, state)
             )
+            if epoch > ENOUGH_EPOCHS and not inner.streamed and _is_small(inner):
+                hopeless = True  # however few seem to be left: gaps may fall by fits and starts
             if hopeless and epoch >= _least_epochs(inner):
                 about = f"{left:.2g}" if left < 1e6 else "countless"
                 state.switch, state.reason = True, f"{about} epochs of SDCA seemed to be left"
@@ -277,7 +279,7 @@ class Auto(Solver):
         state.stuck = stuck
         if stuck and not state.final:
             last = state.stage == len(state.methods) - 1
-            quick = last or math.prod(inner.shape) * inner.shape[1] <= SOON_TWOFOLD
+            quick = last or (inner is problem and _is_small(inner))
             state.sharpen = quick and state.tol >= LEAST_TOLERANCE and can_be_twofold(problem)
             state.rotate = (
                 last and not state.sharpen and state.problem is None and can_rotate(inner)
@@ -394,6 +396,12 @@ def _is_slow(problem: Problem) -> bool:
     """Tell whether SDCA, whose epochs grow with the condition, takes longer than Newton's steps."""
     epochs = 3.0 + 3.0 * _condition(problem)
     return epochs * _epoch_cost(problem) > _second_cost(problem, 1.0)
+
+
+def _is_small(problem: Problem) -> bool:
+    """Tell whether a second-order method takes milliseconds, even in twice the precision."""
+    n, d = problem.shape
+    return n * d * d <= SOON_TWOFOLD
 
 
 def _most_epochs_left(problem: Any) -> int:

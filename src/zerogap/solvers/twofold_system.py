@@ -313,7 +313,7 @@ class TwofoldSystem:
         u = rounded(sums)[: self.d] / (self.table.scale[: self.d] * problem.lam)
         terms = problem.row_terms(z, 0.0, rounded(alpha))
         gap = terms.excess + problem.penalty_terms(w, u)[1]
-        if problem.fit_intercept:  # the heavier sign is scaled down
+        if problem.fit_intercept and terms.mass > 0.0:  # the heavier sign is scaled down
             gap += 2.0 * abs(float(sums[0, -1])) / terms.mass * terms.value
         return gap if math.isfinite(gap) else math.inf
 
