@@ -89,7 +89,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/build/html
 
 docs-quick: $(VENV)/.docs
-	$(BIN)/python -m sphinx -W --keep-going -q -D sphinx_gallery_conf.plot_gallery=False docs docs/build/quick
+	$(BIN)/python -m sphinx -W --keep-going -q -D plot_gallery=0 docs docs/build/quick
 
 clean:
 	rm -rf $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache
