@@ -186,8 +186,9 @@ class Auto(Solver):
             hopeless = left > _most_epochs_left(inner) or (
                 left * _epoch_cost(inner) > second and not self._settles(problem, state)
             )
-            if epoch > ENOUGH_EPOCHS and not inner.streamed and _is_small(inner):
-                hopeless = True  # however few seem to be left: gaps may fall by fits and starts
+            kinks = not math.isfinite(inner.loss.smoothness)  # gaps fall by fits and starts
+            if epoch > ENOUGH_EPOCHS and kinks and not inner.streamed and _is_small(inner):
+                hopeless = True  # however few epochs seem to be left
             if hopeless and epoch >= _least_epochs(inner):
                 about = f"{left:.2g}" if left < 1e6 else "countless"
                 state.switch, state.reason = True, f"{about} epochs of SDCA seemed to be left"
