@@ -42,14 +42,15 @@ if TYPE_CHECKING:
     from zerogap.readers.conversion import convert
     from zerogap.solvers.asdca import ASDCA
     from zerogap.solvers.auto import Auto
-    from zerogap.solvers.base import Result, solve
     from zerogap.solvers.bcfw import BCFW
     from zerogap.solvers.gd import GD
     from zerogap.solvers.history import History
     from zerogap.solvers.interior_point import InteriorPoint
+    from zerogap.solvers.loop import solve
     from zerogap.solvers.newton import Newton
     from zerogap.solvers.pegasos import Pegasos
     from zerogap.solvers.protocol import Solver
+    from zerogap.solvers.result import Result
     from zerogap.solvers.sdca import SDCA
     from zerogap.solvers.sgd import SGD
     from zerogap.store import Store, write_store
@@ -86,9 +87,9 @@ _MODULES = {
     "convert": "readers.conversion",
     "Certificate": "problem.certificate",
     "Problem": "problem",
-    "Result": "solvers.base",
+    "Result": "solvers.result",
     "Solver": "solvers.protocol",
-    "solve": "solvers.base",
+    "solve": "solvers.loop",
     "Auto": "solvers.auto",
     "Newton": "solvers.newton",
     "InteriorPoint": "solvers.interior_point",

@@ -143,6 +143,24 @@ def test_warm_starts_are_taken_up():
     assert all(run.certificate.epochs == 0 for run in solve(there, warm_starts=starts))
 
 
+def test_columns_far_from_zero_are_certified_as_they_are_given():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 3))
+    y = np.sign(X[:, 0] + 0.5 * rng.standard_normal(30))
+    here = [zg.Problem(X + 2000.0, y, "hinge", lam, fit_intercept=True) for lam in LAMS]
+    there = [to_device(problem) for problem in here]
+    starts = None
+    for _ in range(2):
+        found = solve(there, tol=1e-2, warm_starts=starts)
+        starts = [(run.w, run.b, run.alpha) for run in found]
+        for problem, run in zip(here, found, strict=True):
+            assert run.stop_reason == "converged"
+            again = problem.certificate(run.w, run.b, run.alpha)
+            assert again.primal == pytest.approx(run.certificate.primal, rel=1e-9)
+            assert again.gap == pytest.approx(run.certificate.gap, abs=1e-9)
+    assert all(run.certificate.epochs == 0 for run in found)
+
+
 @pytest.fixture
 def failing(monkeypatch):
     """A device that fails after its first epochs."""

@@ -15,7 +15,7 @@ from zerogap.model_io.files import Model, ModelFile, allowed_gap
 from zerogap.model_io.region_claims import check_regions
 from zerogap.problem.certificate import Certificate
 from zerogap.regions import Known, Region
-from zerogap.solvers.base import gap_floor
+from zerogap.solvers.certifying import gap_floor
 
 _ROUNDING = 1e-9  # relative difference of two sums of the same numbers, at most
 

@@ -6,16 +6,17 @@ from typing import Any
 
 from zerogap.solvers.asdca import ASDCA
 from zerogap.solvers.auto import Auto
-from zerogap.solvers.base import Result, solve
 from zerogap.solvers.bcfw import BCFW
 from zerogap.solvers.block_newton import BlockNewton
 from zerogap.solvers.block_sdca import BlockSDCA
 from zerogap.solvers.gd import GD
 from zerogap.solvers.interior_point import InteriorPoint
+from zerogap.solvers.loop import solve
 from zerogap.solvers.multiclass_newton import MulticlassNewton
 from zerogap.solvers.newton import Newton
 from zerogap.solvers.pegasos import Pegasos
 from zerogap.solvers.protocol import Solver, State
+from zerogap.solvers.result import Result
 from zerogap.solvers.sdca import SDCA
 from zerogap.solvers.sgd import SGD
 

@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TextIO
 
+from zerogap.problem.certificate import Certificate
 from zerogap.solvers.history import Record
 
 
@@ -33,9 +34,9 @@ class Progress:
         text = f"epoch {record.epoch:g}  gap {gap:.2e}  target {self.tol:.0e}  {now:.1f} s"
         self._write(text + (f"  about {left:.1f} s left" if left is not None else ""))
 
-    def close(self, record: Record) -> None:
+    def close(self, certificate: Certificate) -> None:
         """Leave the final certificate on the screen."""
-        self._write(str(record.certificate))
+        self._write(str(certificate))
         if self.live:
             self.stream.write("\n")
         self.stream.flush()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -31,11 +31,12 @@ from zerogap.cuda.solvers.auto import DeviceAuto, for_device
 from zerogap.cuda.solvers.sdca import DeviceSDCA, DeviceSDCAState, _coprime, _fresh
 from zerogap.losses import Loss
 from zerogap.penalties import L2, ElasticNet
-from zerogap.solvers.base import Result, _Limits, _Run
-from zerogap.solvers.interrupt import interruptible
-from zerogap.solvers.placement import DeviceError, failing
+from zerogap.solvers.limits import Callback, Limits
+from zerogap.solvers.loop import Alone, Way, run_all
 from zerogap.solvers.progress import Progress
 from zerogap.solvers.protocol import Answer, Solver
+from zerogap.solvers.result import Result
+from zerogap.solvers.run import Run
 
 
 @functools.cache
@@ -110,7 +111,7 @@ def solve_together(
     tol: float,
     max_epochs: float = 1000,
     max_seconds: float | None = None,
-    callback: Callable | None = None,
+    callback: Callback | None = None,
     warm_starts: Sequence[Answer | None] | None = None,
     seeds: Sequence[int],
     verbose: int = 0,
@@ -120,97 +121,78 @@ def solve_together(
 
     After a DeviceError its `result` is a list, if all problems have a certified model.
     """
-    limits = _Limits(max_epochs, None, max_seconds, interrupt or threading.Event())
-    runs = [_Run(p, solver, tol, s, {}) for p, s in zip(problems, seeds, strict=True)]
-    reasons: dict[_Run, str] = {}
-    progress = Progress(tol) if verbose else None
-    try:
-        with interruptible(limits.interrupt) as hold, failing(problems[0]):
-            starts = list(warm_starts or [None] * len(runs))
-            for run, warm in zip(runs, starts, strict=True):
-                given = None if warm is None else tuple(map(run.problem.place, warm))
-                rng = np.random.default_rng(run.seed)
-                run.state = solver.begin(run.problem, rng, cast("Answer | None", given))
-                run.state.models = len(runs)
-            members, columns = list(runs), Columns(problems)
-            while True:
-                _certify(members, columns, starts)
-                starts = []
-                if progress is not None:
-                    progress.show(max((run.last for run in members), key=_relative_gap))
-                for run in members:
-                    if reason := run.verdict(limits, callback, None):
-                        reasons[run] = reason
-                # rows that disturb each other in one column are not to slow down the others
-                staying = [run for run in members if run not in reasons and not _is_slow(run)]
-                if len(staying) < 2:
-                    break
-                if len(staying) < len(members):
-                    members, columns = staying, Columns([run.problem for run in staying])
-                with hold():
-                    _advance(members, columns, limits)
-            for run in runs:
-                solver.synchronise(run.problem, run.state)
-                while run not in reasons:
-                    with hold():
-                        run.advance_to_record("auto", limits)
-                    run.take_record()
-                    if reason := run.verdict(limits, callback, progress):
-                        reasons[run] = reason
-    except KeyboardInterrupt:
-        if any(run.best is None for run in runs):
-            raise
-    except DeviceError as error:
-        if all(run.best is not None for run in runs):
-            error.result = _results(runs, reasons, "device failed", progress)
-        raise
-    return _results(runs, reasons, "interrupted", progress)
+    stop = interrupt or threading.Event()
+    limits = Limits(tol, max_epochs, None, max_seconds, callback, stop)
+    runs = [Run(p, solver, limits, seed) for p, seed in zip(problems, seeds, strict=True)]
+    starts = list(warm_starts or [None] * len(runs))
+    ways: list[Way] = [SideBySide(solver, starts), Alone()]
+    return run_all(runs, ways, Progress(tol) if verbose else None)
 
 
-def _is_slow(run: _Run) -> bool:
-    return run.state.damping > 1.0
+class SideBySide:
+    """The way of runs that read their rows together."""
+
+    def __init__(self, solver: DeviceSDCA, starts: Sequence[Answer | None]) -> None:
+        self.solver, self.starts = solver, starts
+        self.members: list[Run] = []
+        self.columns: Columns
+
+    def begin(self, runs: Sequence[Run]) -> None:
+        """Start all runs, and certify given points as they are."""
+        self._admit(list(runs))
+        points = [run.start(start) for run, start in zip(runs, self.starts, strict=True)]
+        for run in runs:
+            run.certifier.certify_constant()
+            run.state.models = len(runs)
+        self._certify(points)
+
+    def _admit(self, runs: list[Run]) -> None:
+        self.members, self.columns = runs, Columns([run.problem for run in runs])
+
+    def chosen(self, going: list[Run]) -> list[Run]:
+        """Return the runs that share rows well, if there are several."""
+        # rows that disturb each other in one column are not to slow down the others
+        staying = [run for run in going if run.state.damping <= 1.0]
+        if len(staying) < 2:
+            for run in going:
+                self.solver.synchronise(run.problem, run.state)
+            return []
+        if staying != self.members:
+            self._admit(staying)
+        return staying
+
+    def advance(self, runs: list[Run]) -> None:
+        """Run epochs of all columns until the first of them is worth a certificate."""
+        first, n = runs[0], runs[0].length
+        target = min(first.last_update, *(run.next_record() for run in runs))
+        epochs = max(1, -(-(target - first.state.updates) // n))
+        began = time.perf_counter()
+        done = _visit(self.columns, [run.state for run in runs], epochs, first.limits)
+        first.problem.finish()
+        for run in runs:
+            run.seconds += (time.perf_counter() - began) / len(runs)
+            run.state.updates += done * n
+            run.state.examples += done * n
+
+    def certify(self, runs: list[Run]) -> None:
+        """Take a record of each run."""
+        self._certify([None] * len(runs))
+
+    def _certify(self, points: Sequence[Answer | None]) -> None:
+        """Take a record of each run: of a given point as it is, else of its dual variables."""
+        runs, columns = self.members, self.columns
+        alpha = columns.xp.stack([run.state.alpha for run in runs], axis=1)
+        W = columns.weights(alpha)
+        for k, point in enumerate(points):
+            if point is not None and point[2] is not None:
+                W[k] = columns.xp.asarray(point[0])
+        b = [float(b) for b in to_host(columns.xp.stack([run.state.bias[0] for run in runs]))]
+        proofs = columns.examine(W, b, alpha, [run.accuracy for run in runs])
+        for run, w, proof in zip(runs, to_host(W), proofs, strict=True):
+            run.take_record(point=(w, proof.b, proof.alpha), proof=proof)
 
 
-def _relative_gap(record: Any) -> float:
-    return record.certificate.relative_gap
-
-
-def _results(
-    runs: list[_Run], reasons: dict[_Run, str], otherwise: str, progress: Progress | None
-) -> list[Result]:
-    if progress is not None:
-        progress.close(max((run.last for run in runs), key=_relative_gap))
-    return [run.result(reasons.get(run, otherwise), None) for run in runs]
-
-
-def _certify(runs: list[_Run], columns: Columns, starts: Sequence[Answer | None]) -> None:
-    """Take a record of each run: of a given point as it is, as `solve` does."""
-    alpha = columns.xp.stack([run.state.alpha for run in runs], axis=1)
-    W = columns.weights(alpha)
-    for k, start in enumerate(starts):
-        if start is not None and start[2] is not None:
-            W[k] = columns.xp.asarray(start[0])
-    b = [float(b) for b in to_host(columns.xp.stack([run.state.bias[0] for run in runs]))]
-    proofs = columns.examine(W, b, alpha, [run.accuracy for run in runs])
-    for run, w, proof in zip(runs, to_host(W), proofs, strict=True):
-        run.take_record(point=(w, proof.b, proof.alpha), proof=proof)
-
-
-def _advance(runs: list[_Run], columns: Columns, limits: _Limits) -> None:
-    """Run epochs of all columns until the first of them is worth a certificate."""
-    n = runs[0].length
-    target = min(limits.last_update(runs[0]), *(run.next_record("auto") for run in runs))
-    epochs = max(1, -(-(target - runs[0].state.updates) // n))
-    began = time.perf_counter()
-    done = _visit(columns, [run.state for run in runs], epochs, limits)
-    runs[0].problem.finish()
-    for run in runs:
-        run.seconds += (time.perf_counter() - began) / len(runs)
-        run.state.updates += done * n
-        run.state.examples += done * n
-
-
-def _visit(columns: Columns, states: list[DeviceSDCAState], epochs: int, limits: _Limits) -> int:
+def _visit(columns: Columns, states: list[DeviceSDCAState], epochs: int, limits: Limits) -> int:
     """Make passes over all rows for all columns, until time is up; return their number."""
     first, xp, rng = columns.first, columns.xp, states[0].rng
     n = first.shape[0]
