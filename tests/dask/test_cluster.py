@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 import dask
 import zerogap as zg
 from zerogap.dask import LinearClassifier, LinearRegressor, fitting, work
+from zerogap.dask.backend import DaskBackend
 from zerogap.model_io import read as read_model
 from zerogap.model_io import recertify, save
 from zerogap.store import Store, write_store
@@ -159,6 +160,27 @@ def test_killed_worker(client, parts, pids):
     clf.fit(parts[0])
     assert callback.done
     assert len(clf.recoveries_) >= 1
+    check(clf, *parts[1:], "logistic")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_rows_lost_while_a_second_fit_loads_them(client, parts, monkeypatch, when):
+    """Finding F1: their tasks were cancelled as "lost dependencies", and the fit raised."""
+    settings = {"lam": 1e-3, "tol": 1e-6, "client": client}
+    LinearClassifier("logistic", **settings).fit(parts[0])
+    ask, lost = DaskBackend.homes, []
+
+    def lose(self, data, seconds):
+        if when == "after":
+            found = ask(self, data, seconds)
+        if not lost:
+            lost.extend(data)
+            client.cancel(data, force=True)
+        return found if when == "after" else ask(self, data, seconds)
+
+    monkeypatch.setattr(DaskBackend, "homes", lose)
+    clf = LinearClassifier("logistic", **settings).fit(parts[0])
+    assert len(lost) == len(parts[0])
     check(clf, *parts[1:], "logistic")
 
 

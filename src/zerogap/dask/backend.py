@@ -6,11 +6,11 @@ import contextlib
 import itertools
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from typing import Any, Protocol
 
 from dask.graph_manipulation import clone
 from distributed import Client, Future, KilledWorker, wait
-from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 
 import dask
@@ -78,7 +78,7 @@ class DaskBackend:
             )
 
     def wait(self, tasks: Sequence[Future], seconds: float) -> None:
-        with contextlib.suppress(TimeoutError, FutureCancelledError):
+        with contextlib.suppress(TimeoutError, CancelledError):
             wait(list(tasks), timeout=seconds, return_when="FIRST_COMPLETED")
 
     def outcome(self, task: Future) -> Any:
@@ -88,7 +88,7 @@ class DaskBackend:
             return task.result(timeout=5.0)
         except TimeoutError:  # its worker has just died
             return RUNNING
-        except (KilledWorker, FutureCancelledError, CommClosedError):
+        except (KilledWorker, CancelledError, CommClosedError):
             return LOST
 
     def cancel(self, tasks: Sequence[Future]) -> None:
@@ -110,9 +110,11 @@ class DaskBackend:
             return [None] * len(data)
         try:
             wait(futures, timeout=seconds)
+            holders = self.client.who_has(futures)
         except TimeoutError:
             return None
-        holders = self.client.who_has(futures)
+        except CancelledError:  # their worker died: loading them fails, and reads them anew
+            return [None] * len(data)
         return [
             next(iter(sorted(holders.get(item.key, ()))), None) if item in futures else None
             for item in data
