@@ -1,5 +1,7 @@
 """Every figure, table, number, claim and theorem of the reports has its place."""
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,20 @@ def test_the_record_has_every_claim_as_it_is_stated_now():
         assert f"{known['says'].replace('|', '&#124;')} | {known['setting']} | " in record, id
 
 
+def test_the_record_counts_its_verdicts():
+    """The line above the tables has the sums of their rows."""
+    record = RECORD.read_text(encoding="utf-8")
+    found = {False: Counter(), True: Counter()}
+    for line in re.findall(r"(?m)^\| S\d-\d.*$", record):
+        id, verdict = line[2:].partition(" ")[0], line.split(" | ")[2]
+        found[claims()[id].get("extension", False)][verdict.partition(" on ")[0]] += 1
+    assert found[False].total() + found[True].total() == len(claims())
+    for extension, words in ((False, "in its own setting"), (True, "which no report claims")):
+        (told,) = re.findall(rf"(?m)^.*{words}: (.*)\.$", record)
+        counts = (part.partition(" ") for part in told.split(", "))
+        assert {verdict: int(count) for count, _, verdict in counts} == found[extension]
+
+
 def test_cautions_of_the_reports_are_kept():
     """Words of the reports, such as "seems"; what they quote from papers is called so."""
     kept = {
@@ -119,7 +135,19 @@ def test_what_no_report_says_stands_apart():
 
 
 def test_remarks_are_not_called_errors():
-    for id in ("E0-12", "E1-5", "E2-11", "E3-1", "E3-11", "E3-12", "E3-13", "E4-11", "E4-12"):
+    remarks = (
+        "E0-12",
+        "E1-5",
+        "E1-18",
+        "E2-11",
+        "E3-1",
+        "E3-11",
+        "E3-12",
+        "E3-13",
+        "E4-11",
+        "E4-12",
+    )
+    for id in remarks:
         assert errata()[id].printed.startswith(("(a remark, not an error)", "(no error)"))
     assert "label is misplaced" in errata()["E1-3"].correct
     assert "without alpha_i" not in errata()["E1-3"].printed

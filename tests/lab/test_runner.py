@@ -260,3 +260,15 @@ def test_one_class_against_the_rest():
         code_targets(zg.losses.as_loss("hinge"), [1, 2, 3])
     with pytest.raises(ValueError, match="class c of the test data"):
         code_targets(zg.losses.as_loss("hinge"), ["a", "b"], ["c"])
+
+
+def test_the_optimum_is_that_of_the_run_s_own_rows(tmp_path):
+    """One data set is the same for all seeds, the other is drawn anew for each."""
+    drawn = dataclasses.replace(SIMULATED, label="drawn", seed=None)
+    mixed = dataclasses.replace(EXPERIMENT, data=(SIMULATED, drawn), arms=EXPERIMENT.arms[:1])
+    table = run([mixed], tmp_path, jobs=0).tables["toy"]
+    optima = table.groupby("data")["optimum"].nunique()
+    assert optima["simulated"] == 1
+    assert optima["drawn"] == 3
+    assert (table["gap"] >= table["suboptimality"] - 1e-9).all()
+    assert "sample" not in table

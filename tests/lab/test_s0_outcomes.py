@@ -6,7 +6,7 @@ import pytest
 
 from lab.outcomes import ALL_FOUR, SIGNS, check, noise, told
 from zerogap.lab import DEPENDS, FAILS, HOLDS, UNDECIDED
-from zerogap.lab.chapters import s0_judges, s0_outputs, s0_races
+from zerogap.lab.chapters import s0_batch, s0_judges, s0_outputs, s0_races
 
 SLOW, QUICK = 9, 2
 
@@ -402,3 +402,39 @@ def test_table_2_agrees_or_contradicts():
         },
         {HOLDS: "0 contradict the print", FAILS: "16 contradict the print"},
     )
+
+
+def batches(places, cost, seeds=6):
+    """Return runs that jump to their optimum at the given update, by the size of the batch."""
+    rows = [
+        {"data": data, "lam": 0.1, "loss": loss, "solver": f"{solver}, batches of {k}"}
+        | {"seed": seed, "run": f"{data} {solver} {k} {seed}", "updates": t, "examples": k * t}
+        | {"primal": start if t < places[k] else 0.2, "optimum": 0.2}
+        | {"cpu_seconds": t * (cost if k == 32 else 1.0) * (1 + 0.01 * seed)}
+        for data in ("simulated", "skin")
+        for solver, loss, start in zip(
+            s0_batch.SOLVERS, ("hinge", "smooth-hinge"), (1.0, 0.5), strict=True
+        )
+        for k in (2, 32)
+        for seed in range(seeds)
+        for t in range(11)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_batches():
+    """Fewer iterations and more time each; the two parts are told apart."""
+    sooner, later = {2: 9, 32: 3}, {2: 3, 32: 9}
+    told(
+        s0_batch.judge_batches,
+        {
+            HOLDS: batches(sooner, 4.0),
+            FAILS: batches(later, 0.5),
+            DEPENDS: batches(later, 4.0),
+            UNDECIDED: batches(sooner, 4.0, seeds=5),
+        },
+        {HOLDS: "takes 4 to 4 times the CPU time", FAILS: "0 of 6 runs (ASDCA on skin)"},
+    )
+    found = s0_batch.judge_batches(batches(sooner, 4.0))
+    assert "By examples read they are first in 0 of 6 runs" in found.robustness
+    assert "On other data, by iterations, in 6 of 6 runs" in found.robustness

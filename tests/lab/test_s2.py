@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from zerogap.lab import FAILS, Arm, Data
-from zerogap.lab.chapters import s2, s2_cells, s2_judges, s2_tables
+from zerogap.lab.chapters import s2, s2_cells, s2_judges, s2_output_cells, s2_tables
 from zerogap.lab.data import Loaded
 from zerogap.lab.experiment import Cell
 from zerogap.losses import Logistic
@@ -169,3 +169,13 @@ def test_choices_of_the_exact_step_have_lines_of_their_own() -> None:
     names = [line["hyper-parameter"] for line in lines]
     assert names == ["c of SDCA (lambda)", "c of SDCA (lambda), exact step"]
     assert all(line["best here"] == line["report"] == 0.05 for line in lines)
+
+
+def test_a_run_that_has_converged_does_not_depend_on_its_stop(rows: Loaded) -> None:
+    """The average still does: it forgets the early iterates only by and by."""
+    last, average = (
+        s2_output_cells.changes(make_cell(Arm("", f"{s2.SDCA}:output={output}")), rows)[0]
+        for output in ("last", "average")
+    )
+    assert last["lam"] == TABLE["c_sdca"]
+    assert last["change"] < average["change"] < 0.01

@@ -235,7 +235,17 @@ def outputs(verdict: str, column: str, solver: str, base: float, size: float) ->
 @ALL_FOUR
 def test_average(verdict: str) -> None:
     table = outputs(verdict, "gap", "SDCA, average", 0.01, -0.005)
-    check(sgd_judges.judge_average(table), verdict, "times that of the last iterate on Adult")
+    stops = table.assign(change=0.1 * table["gap"])
+    words = "times that of the last iterate"
+    check(sgd_judges.judge_average(table, stops), verdict, words, "from the end of one epoch")
+
+
+def test_an_average_that_is_steadier_but_further_away() -> None:
+    """The two parts of the claim are told apart."""
+    further = outputs(FAILS, "gap", "SDCA, average", 0.01, -0.005)
+    steadier = outputs(HOLDS, "gap", "SDCA, average", 0.01, -0.005)
+    found = sgd_judges.judge_average(further, steadier.assign(change=steadier["gap"]))
+    assert check(found, DEPENDS).on_what.startswith("the part")
 
 
 @ALL_FOUR
@@ -319,5 +329,5 @@ def test_one_run_is_drawn_beside_the_median() -> None:
 
 def test_numerical_trouble_is_in_the_values_and_not_in_the_step() -> None:
     found = check(judges.judge_numerics(None), DEPENDS, "the step is accurate everywhere")
-    assert "the loss and the conjugate are not" in found.sentence
+    assert "the loss and the conjugate overflow" in found.sentence
     assert "2001 of 2001" in found.evidence[0].what

@@ -43,13 +43,19 @@ def _rows(
 def _with_suboptimality(table: Any, reference: Any, keys: list[str]) -> Any:
     """Add the distance from the best dual value of the same problem."""
     keys = [name for name in keys if name in table and name in reference]
-    if reference["seed"].nunique() > 1:  # the rows differ from seed to seed
-        keys.append("seed")
+    table, reference = (_with_sample(part, reference) for part in (table, reference))
+    keys.append("sample")
     both = [part.groupby(keys, dropna=False)["dual"].max() for part in (table, reference)]
     best = both[0].combine(both[1], max, fill_value=-math.inf).rename("optimum")
-    table = table.merge(best.reset_index(), on=keys, how="left")
+    table = table.merge(best.reset_index(), on=keys, how="left").drop(columns="sample")
     # less than zero by rounding only
     return table.assign(suboptimality=(table["primal"] - table["optimum"]).clip(lower=0.0))
+
+
+def _with_sample(table: Any, reference: Any) -> Any:
+    """Add which rows a run has: by its seed where a data set differs from seed to seed, else 0."""
+    seeds = reference.groupby("data")["seed"].nunique()
+    return table.assign(sample=table["seed"].where(table["data"].map(seeds) > 1, 0))
 
 
 def write(table: Any, path: Path, facts: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from zerogap.lab.chapters import s0_judges as judges
 from zerogap.lab.chapters import s0_outputs as outputs
 from zerogap.lab.chapters import s0_races as races
 from zerogap.lab.chapters.s0_accuracy import ORDERS, SIMULATED, STEPS, TABLE_2
+from zerogap.lab.chapters.s0_batch import BATCH
 from zerogap.lab.chapters.s0_cells import description
 from zerogap.lab.chapters.s0_theory import (
     DUALITY,
@@ -350,6 +351,7 @@ CHAPTER = Chapter(
         FIGURES_8_11,
         WIDE,
         TALL,
+        BATCH,
         DUALITY,
         RATES,
         PROMISE,

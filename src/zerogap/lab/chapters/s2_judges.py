@@ -339,8 +339,8 @@ def judge_numerics(table: Any) -> Verdict:
     good = {"the step": step, "the loss": loss, "the conjugate": conjugate}
     found = sorted_by({name: NO if right.all() else YES for name, right in good.items()})
     parts = [f"{listed(found[NO])} is accurate everywhere"] if found[NO] else []
-    parts += [f"{listed(found[YES])} are not"] if found[YES] else []
-    sentence = f"As printed, {', and '.join(parts)}: without care they overflow or take 0 log 0."
+    parts += [f"{listed(found[YES])} overflow or take 0 log 0"] if found[YES] else []
+    sentence = f"As printed, {'; '.join(parts)}."
     evidence = [
         Calculation(f"{name}: right at {right.sum()} of {len(right)} points")
         for name, right in good.items()

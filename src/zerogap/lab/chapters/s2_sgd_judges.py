@@ -35,28 +35,31 @@ def _longest(table: Any, loss: str) -> Any:
     return table[(table["loss"] == loss) & (table["passes"] == table["passes"].max())]
 
 
-def judge_average(table: Any) -> Verdict:
-    """The average has a smaller gap than the last iterate, at the end of the report's runs."""
-    table = table.assign(log=np.log10(table["gap"].clip(lower=1e-16)))
+def _average_minus_last(table: Any, column: str, by: tuple[str, ...]) -> list[Interval]:
+    """Return log10 of the average's value over that of the last iterate, by group."""
+    table = table.assign(log=np.log10(table[column].clip(lower=1e-16)))
+    what = f"log10 {column}, average - last"
+    return [
+        paired_difference(part, "log", "SDCA, average", "SDCA, last", what=f"{what}, {place}")
+        for place, part in split(table, by)
+    ]
 
-    def compared(part: Any, by: tuple[str, ...]) -> list[Interval]:
-        return [
-            paired_difference(
-                some,
-                "log",
-                "SDCA, average",
-                "SDCA, last",
-                what=f"log10 gap, average - last, {place}",
-            )
-            for place, some in split(part, by)
-        ]
 
-    own = compared(_longest(table, CLOSED), ("data",))
-    every = compared(table, ("data", "loss", "passes"))
-    names = [name for name, _ in split(_longest(table, CLOSED), ("data",))]
-    sentence = "The gap of the average is " + listed(
-        f"{number(10**effect.estimate, 2)} times that of the last iterate on {name}"
-        for name, effect in zip(names, own, strict=True)
+def judge_average(table: Any, stops: Any) -> Verdict:
+    """The average changes less from stop to stop than the last iterate, and its gap is smaller."""
+    gaps = _average_minus_last(_longest(table, CLOSED), "gap", ("data",))
+    moves = _average_minus_last(stops, "change", ("data",))
+    every = _average_minus_last(table, "gap", ("data", "loss", "passes"))
+    last = stops[stops["solver"] == "SDCA, last"].groupby("data", sort=False)["change"].median()
+
+    def times(effects: list[Interval]) -> str:
+        return listed(number(10**effect.estimate, 2) for effect in effects)
+
+    sentence = (
+        f"On {listed(last.index)}, the last iterate changes by "
+        f"{listed(f'{number(100 * change, 2)} %' for change in last)} from the end of one epoch to "
+        f"that of the next, and the average {times(moves)} times as much; the gap of the average "
+        f"is {times(gaps)} times that of the last iterate."
     )
     points = [
         paired_difference(
@@ -65,11 +68,14 @@ def judge_average(table: Any) -> Verdict:
         for name, some in split(_longest(table, CLOSED), ("data",))
     ]
     robustness = (
-        f"Over three losses and all lengths of the run it is smaller in {so(every)} and larger in "
-        f"{sum(below(e) == NO for e in every)} of {len(every)} comparisons; the accuracies differ "
-        f"by {listed(f'{100 * e.estimate:+.2f}' for e in points)} points."
+        f"Over three losses and all lengths of the run the gap of the average is smaller in "
+        f"{so(every)} and larger in {sum(below(e) == NO for e in every)} of {len(every)} "
+        f"comparisons; the accuracies differ by "
+        f"{listed(f'{100 * e.estimate:+.2f}' for e in points)} points."
     )
-    return conclude(map(below, own), f"{sentence}.", own, "the data set", robustness, every)
+    own = [*moves, *gaps]
+    on_what = "the part, variations or gap, and the data set"
+    return conclude(map(below, own), sentence, own, on_what, robustness, every)
 
 
 def judge_random_stop(table: Any) -> Verdict:

@@ -39,9 +39,6 @@ SGD_ARMS = (
 )
 
 
-SDCA, SGD = "sdca:sampling=random:shrink=false", "sgd:schedule=constant:sampling=random"
-
-
 def with_recorded(table: Any) -> Any:
     """Add the loss that the report's code recorded, with `c` as it used it."""
     sdca = table["solver"].str.startswith("SDCA")
@@ -238,6 +235,14 @@ def summarise_losses(table: Any) -> list[dict[str, Any]]:
             "relative gap": relative_gap(part),
         }
         for (data, loss, solver), part in ends.groupby(["data", "loss", "solver"], sort=False)
+    ]
+
+
+def changes_by_output(table: Any) -> list[dict[str, Any]]:
+    """Return how much each output changes between stops."""
+    return [
+        {"data": data, "output": solver.removeprefix("SDCA, "), "change": median(part["change"])}
+        for (data, solver), part in table.groupby(["data", "solver"], sort=False)
     ]
 
 
