@@ -84,7 +84,8 @@ tables: $(VENV)/.dev
 chaos: $(VENV)/.dev
 	$(BIN)/python benchmarks/chaos.py
 
-# The documentation as plain files, docs/build/html/index.html; docs-quick leaves out the gallery's pictures.
+# The documentation as plain files, docs/build/html/index.html; docs-quick leaves out the gallery's
+# pictures, and is part of `.ci/run`.
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/build/html
 

@@ -110,6 +110,24 @@ def test_pages_link_to_what_exists():
             assert file.exists() or inside.startswith(made), f"{page.name} links to {target}"
 
 
+def test_readme_is_a_landing_page_that_is_true():
+    import badges
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 200
+    assert text.index("zg.certify(") < text.index("from zerogap.linear_model") < text.index("![SGD")
+    pictures = re.findall(r"\]\((docs/images/\w+(?:/\w+)?\.png)\)", text)
+    assert len(pictures) == 3
+    for name, words in badges.facts().items():
+        assert f"](docs/images/badges/{name}.svg)" in text
+        assert (badges.FOLDER / f"{name}.svg").read_text(encoding="utf-8") == badges.drawn(*words)
+    results = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+    (race,) = re.findall(r"^\| all \| (.*) \|$", results, re.MULTILINE)
+    fits, first, second, behind, unproved = race.split(" | ")
+    assert f"| {first} to a gap of 1e-3, {second} to 1e-6; of {fits} fits {behind} are " in text
+    assert f"behind, {unproved} not proved" in text
+
+
 def test_every_example_of_the_gallery_is_short_and_has_a_picture():
     examples = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
     assert len(examples) >= 25
@@ -158,7 +176,7 @@ def test_examples_run(capsys):
 
 
 @pytest.mark.parametrize(
-    "name", ["convergence", "certified", "path", "forgetting", "leave_one_out"]
+    "name", ["audit", "convergence", "certified", "path", "forgetting", "leave_one_out"]
 )
 def test_examples_draw_their_pictures(name, tmp_path, monkeypatch):
     picture = tmp_path / f"{name}.png"

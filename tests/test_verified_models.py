@@ -1,4 +1,4 @@
-"""The verifier checks the models of the README and those that tests of estimators fit."""
+"""The verifier checks the models of the pages and those that tests of estimators fit."""
 
 import re
 import warnings
@@ -12,14 +12,16 @@ from verified_models import model_of, verified_models, verify_result
 from zerogap.problem import Problem
 
 ROOT = Path(__file__).parents[1]
-ELSEWHERE = ("zerogap.dask", "cuda")  # blocks that need a cluster or a GPU
+MODELS = {"README.md": (3, 0), "docs/how-to/solve.md": (0, 6), "docs/understand/beyond.md": (2, 0)}
+"""How many models estimators fit on a page, at least, and how many `solve` returns."""
 
 
 def python_of(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_the_verifier_checks_every_model_of_the_readme(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("page", MODELS)
+def test_the_verifier_checks_every_model_of_a_page(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     results = []
     solve = zg.solve
@@ -32,16 +34,22 @@ def test_the_verifier_checks_every_model_of_the_readme(tmp_path, monkeypatch, ca
     names = {}
     with verified_models() as checked, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for block in python_of(ROOT / "README.md"):
-            if not any(word in block for word in ELSEWHERE):
-                exec(compile(block, "README.md", "exec"), names)
-    assert len(checked) >= 3  # fit, forget, fit
-    assert len(results) >= 6
+        for block in python_of(ROOT / page):
+            exec(compile(block, page, "exec"), names)
+    fitted, solved = MODELS[page]
+    assert len(checked) >= fitted
+    assert len(results) >= solved
     for problem, run in results:
         verify_result(problem, run)
     path, (X, y) = names["path"], (names["X"], names["y"])
+    loss = "logistic" if fitted else "squared-hinge"
     for lam, run in zip(path.lams, path.results, strict=True):
-        verify_result(Problem(X, y, "squared-hinge", float(lam), fit_intercept=True), run)
+        verify_result(Problem(X, y, loss, float(lam), fit_intercept=True), run)
+    if page == "README.md":
+        printed = capsys.readouterr().out.splitlines()
+        assert printed[:2] == ["True", "True"]
+        assert printed[2].startswith("primal 0.2170455, dual 0.2170455, ")
+        assert printed[3:5] == ["1.0", "True"]
 
 
 def test_models_that_claim_too_much_would_be_found():

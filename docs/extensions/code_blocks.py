@@ -20,6 +20,8 @@ import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sphinx.errors import ExtensionError
+
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LENIENT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 LONGEST_COMMAND = 300  # seconds
@@ -114,9 +116,15 @@ def run_all(app: Any) -> None:
     if not app.config.run_code_blocks:
         return
     root = Path(app.srcdir)
+    failures = []
     for page in sorted(root.rglob("*.md")):
         if "build" not in page.parts and blocks_of(page):
-            run_page(page)
+            try:
+                run_page(page)
+            except Exception as error:  # whatever the code of a page raises
+                failures.append(f"{page.relative_to(root)}: {error}")
+    if failures:
+        raise ExtensionError("\n\n".join(failures))
 
 
 def setup(app: Any) -> dict[str, Any]:

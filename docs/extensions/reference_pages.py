@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import re
 import shutil
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from sphinx.errors import ExtensionError
 
 COMMANDS = "reference/commands.md"
 NAMES = "reference/names.md"
@@ -74,23 +77,10 @@ def _cell(text: str) -> str:
 
 def write_names(app: Any) -> None:
     """Write the list of public names, each with a page of its own."""
-    import zerogap
-
     shutil.rmtree(Path(app.srcdir) / "reference" / "api", ignore_errors=True)  # of older names
-    sections: dict[str, list[str]] = {title: [] for title in (*KINDS.values(), *MODULES.values())}
-    for name in sorted(zerogap.__all__):
-        thing = getattr(zerogap, name)
-        if not isinstance(thing, ModuleType | str):
-            sections[KINDS[_kind(thing)]].append(f"zerogap.{name}")
-    for module, title in MODULES.items():
-        for name in sorted(import_module(f"zerogap.{module}").__all__):
-            thing = getattr(import_module(f"zerogap.{module}"), name)
-            known = any(thing is getattr(zerogap, top) for top in zerogap.__all__)
-            if callable(thing) and not known:
-                sections[title].append(f"zerogap.{module}.{name}")
     lines = ["# Public names", "", "Every name, with its parameters and an example.", ""]
-    for title, names in sections.items():
-        lines += [f"## {title}", "", "| name | what it is |", "| --- | --- |"]
+    for title, (words, names) in sections().items():
+        lines += [f"## {title}", "", *words, "| name | what it is |", "| --- | --- |"]
         for name in names:
             lines.append(f"| [`{name}`](api/{name}.rst) | {_cell(_summary(name))} |")
             write(Path(app.srcdir) / "reference" / "api" / f"{name}.rst", _page(name))
@@ -98,11 +88,41 @@ def write_names(app: Any) -> None:
     write(Path(app.srcdir) / NAMES, "\n".join(lines))
 
 
-ROUTING = "get_metadata_routing, set_fit_request, set_score_request"  # scikit-learn's own
+def sections() -> dict[str, tuple[list[str], list[str]]]:
+    """Return what stands above each table of names, and the names; refuse modules without one."""
+    import zerogap
+
+    if missing := sorted(set(zerogap._SUBMODULES) - set(MODULES)):
+        raise ExtensionError(f"public modules without a section of the reference: {missing}")
+    found: dict[str, tuple[list[str], list[str]]] = {title: ([], []) for title in KINDS.values()}
+    tops = [(name, getattr(zerogap, name)) for name in sorted(zerogap.__all__)]
+    for name, thing in tops:
+        if not isinstance(thing, ModuleType | str):
+            found[KINDS[_kind(thing)]][1].append(f"zerogap.{name}")
+    for module, title in MODULES.items():
+        room = import_module(f"zerogap.{module}")
+        names = sorted(NAMES_OF.get(module) or room.__all__)
+        things = {name: getattr(room, name) for name in names}
+        new = [
+            f"zerogap.{module}.{name}"
+            for name, thing in things.items()
+            if callable(thing) and not any(thing is top for _, top in tops)
+        ]
+        words = (room.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+        found[title] = ([f"`zerogap.{module}`. {words}", ""], new)
+    return found
 
 
-def keep_bars(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Let |x| be a norm: reStructuredText would look for a substitution."""
+ROUTING = (  # scikit-learn's own
+    "get_metadata_routing, set_fit_request, set_partial_fit_request, set_predict_request, "
+    "set_score_request, set_output, path"
+)
+ROLE = re.compile(r":(?:ref|term):`([^`<]+?)\s*(?:<[^`>]+>)?`")
+
+
+def mend(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Let |x| be a norm, not a substitution, and links into scikit-learn's pages plain text."""
+    lines[:] = ROLE.sub(r"\1", "\n".join(lines)).split("\n")
     literal = None  # indentation of the text above a literal block
     for k, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
@@ -146,12 +166,26 @@ KINDS = {
     "error": "Errors",
 }
 MODULES = {
-    "datasets": "Data sets",
-    "bounds": "Bounds known in advance",
-    "regions": "Regions that contain the optimum",
+    "linear_model": "scikit-learn's linear models",
+    "svm": "scikit-learn's support vector machines",
+    "audit": "Audits",
+    "testing": "Assertions for test suites",
+    "leave_one_out": "Leave-one-out",
     "model_io": "Model files and proofs",
+    "verify": "The verifier",
     "readers": "Readers",
+    "datasets": "Data sets",
+    "store": "Stores",
+    "dask": "Clusters",
+    "regions": "Regions that contain the optimum",
+    "bounds": "Bounds known in advance",
+    "losses": "Bases of losses",
+    "solvers": "Parts of solvers",
+    "transforms": "Transforms",
+    "lab": "The lab",
 }
+NAMES_OF = {"verify": ("load", "verify")}  # the file is copied and run alone
+"""Public modules and their sections; names of those that have no `__all__`."""
 
 
 def _kind(thing: Any) -> str:
@@ -178,5 +212,5 @@ def setup(app: Any) -> dict[str, Any]:
     """Register both with Sphinx; autosummary comes after them."""
     app.connect("builder-inited", write_commands, priority=100)
     app.connect("builder-inited", write_names, priority=100)
-    app.connect("autodoc-process-docstring", keep_bars, priority=100)
+    app.connect("autodoc-process-docstring", mend, priority=100)
     return {"parallel_read_safe": True}

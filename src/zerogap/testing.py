@@ -13,6 +13,8 @@ from typing import Any
 
 from zerogap.audit import Audit, certify
 
+__all__ = ["assert_near_optimal"]
+
 
 def assert_near_optimal(model: Any, X: Any, y: Any, tol: float = 1e-3, **options: Any) -> None:
     """Fail unless a fitted linear model is proved to be near the optimum of its own objective.

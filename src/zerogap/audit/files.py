@@ -37,7 +37,7 @@ def read_liblinear(path: str | Path, C: float = 1.0, eps: float = 0.1) -> Any:
 
     Returns
     -------
-    object with coef_, intercept_, classes_ and convention
+    object with `coef_`, `intercept_`, `classes_` and `convention`
         The objective is |w|^2 / 2 + C sum phi_i, with the intercept (-B) regularised, and
         without weights of classes.
     """
