@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-quick test-gpu lint types docs docs-quick bench bench-quick bench-parts bench-gpu results fuzz chaos prove tamper tables clean
+.PHONY: demo test test-quick test-gpu lint types docs docs-quick bench bench-quick bench-parts bench-gpu results fuzz chaos faults prove tamper tables clean
 
 demo: $(VENV)/.demo
 	$(BIN)/zerogap compare --out demo
@@ -80,9 +80,15 @@ TABLES ?= 10000
 tables: $(VENV)/.dev
 	$(BIN)/python benchmarks/tables.py --count $(TABLES) --peers
 
-# Distributed fits whose workers are killed.
+# Distributed fits whose workers are killed: 500 kills take an hour; KILLS=10 a minute.
+KILLS ?= 500
 chaos: $(VENV)/.dev
-	$(BIN)/python benchmarks/chaos.py
+	$(BIN)/python benchmarks/chaos.py --kills $(KILLS)
+
+# Commands that are killed, or have no disk, memory or rights: 5000 take half an hour.
+FAULTS ?= 5000
+faults: $(VENV)/.dev
+	$(BIN)/python benchmarks/faults.py --count $(FAULTS)
 
 # The documentation as plain files, docs/build/html/index.html; docs-quick leaves out the gallery's
 # pictures, and is part of `.ci/run`.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ import pytest
 import zerogap as zg
 from problems import make_problem
 from zerogap.kernels.jit import Struct, kernel
+from zerogap.kernels.signals import undisturbed
 from zerogap.losses import LOSSES
 
 TESTS = str(Path(__file__).parent)
@@ -217,3 +219,21 @@ def test_a_name_has_one_meaning():
         TypeError, match=r"Clash.dual_step is a field, but elsewhere .* is a method"
     ):
         Clash()._numba_type_  # noqa: B018
+
+
+@pytest.mark.posix
+def test_signals_wait_until_a_kernel_is_compiled():
+    """LLVM's callbacks must not raise: the process would end by a segmentation fault."""
+    seen = []
+
+    @undisturbed
+    def compile_outer():
+        signal.raise_signal(signal.SIGINT)
+        compile_inner()  # kernels are compiled inside each other
+        seen.append("outer")
+
+    compile_inner = undisturbed(lambda: seen.append("inner"))
+    with pytest.raises(KeyboardInterrupt):
+        compile_outer()
+    assert seen == ["inner", "outer"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

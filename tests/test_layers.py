@@ -31,6 +31,7 @@ LAYERS = [
     ["linear_model", "svm"],
     ["lab"],
     ["cli"],
+    ["__main__"],
 ]
 """Rooms from the ground up; a room inside another one may stand on a higher floor."""
 LATER = {("problem", "cuda"), ("solvers", "cuda.solvers")}  # inside functions, for GPUs

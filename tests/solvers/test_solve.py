@@ -266,11 +266,14 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path):
     np.testing.assert_array_equal(resumed.history["gap"], whole.history["gap"])
 
 
-def test_finished_checkpoint_answers_at_once(tmp_path):
-    p, path = problem(), tmp_path / "run.ckpt"
+@pytest.mark.parametrize("intercept", [False, True])
+def test_finished_checkpoint_answers_at_once(intercept, tmp_path):
+    p, path = problem(intercept=intercept), tmp_path / "run.ckpt"
     done = zg.solve(p, zg.SDCA(), tol=1e-6, random_state=0, checkpoint=path)
     again = zg.solve(p, zg.SDCA(), tol=1e-6, random_state=0, checkpoint=path)
     np.testing.assert_array_equal(done.w, again.w)
+    np.testing.assert_array_equal(done.alpha, again.alpha)
+    assert done.b == again.b
     np.testing.assert_array_equal(done.history["gap"], again.history["gap"])
 
 

@@ -16,7 +16,7 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(1)
-    from zerogap.cli.output import INTERRUPTED
+    from zerogap.cli.output import FAILURE, INTERRUPTED, Manners, one_line
 
     # a ClickException, of click or of the copy of click that recent versions of typer hold
     click_error: Any = typer.BadParameter.__mro__[2]
@@ -24,14 +24,23 @@ def main() -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            sys.exit(make_app()(prog_name="zerogap", standalone_mode=False))
+            code = make_app()(prog_name="zerogap", standalone_mode=False)
+        if code == INTERRUPTED and not Manners.stopped:  # before a command has begun
+            print("zerogap: interrupted", file=sys.stderr)
+        sys.exit(code)
     except click_error as error:
         message = " ".join(error.format_message().split()).rstrip(".")
         command = error.ctx.command_path if getattr(error, "ctx", None) else "zerogap"
         print(f"{command}: {message}; see {command} --help", file=sys.stderr)
         sys.exit(error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
+        print("zerogap: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        raise
+    except (ImportError, MemoryError, OSError) as error:  # as a library that finds no memory
+        print(f"zerogap: {one_line(error)}", file=sys.stderr)
+        sys.exit(FAILURE)
 
 
 def _as_ctrl_c(number: int, frame: Any) -> None:

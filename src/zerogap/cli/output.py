@@ -17,9 +17,10 @@ FAILURE, USAGE, NOT_REACHED, INTERRUPTED = 1, 2, 3, 130  # exit codes
 
 
 class Manners:
-    """What --quiet and --log ask for, for the command that is running."""
+    """What --quiet and --log ask for, for the command that is running, and whether it gave up."""
 
     quiet = False
+    stopped = False
     log: Path | None = None
 
     @classmethod
@@ -43,6 +44,7 @@ class Manners:
 
 def stop(command: str, message: str, code: int) -> NoReturn:
     """Say why on standard error, and leave."""
+    Manners.stopped = True
     Manners.write(f"{message} (exit code {code})")
     typer.echo(f"zerogap {command}: {message}", err=True)
     raise typer.Exit(code)

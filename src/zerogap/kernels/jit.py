@@ -37,6 +37,8 @@ from numba.extending import (
     unbox,
 )
 
+from zerogap.kernels.signals import undisturbed
+
 # Reordering sums is what lets LLVM vectorise a dot product; NaN and inf keep their meaning.
 _OPTIONS: dict[str, Any] = {
     "fastmath": {"reassoc", "contract", "arcp", "nsz"},
@@ -60,6 +62,7 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any
     file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if type(file) is IndexDataCacheFile:
         file.__class__ = _CacheFile
+    dispatcher.compile = undisturbed(dispatcher.compile)  # which also loads from disk
     return dispatcher
 
 

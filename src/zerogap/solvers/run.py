@@ -208,10 +208,13 @@ class Run:
         left = math.log(now["gap"] / target) / per_epoch if per_epoch > 0.0 else math.inf
         return round(min(max(1.0, left), 1 + epoch // 2))  # the quotients may have overflown
 
-    @property
-    def accuracy(self) -> float:
-        """How far from the best intercept the next certificate may be, in P."""
-        return 1e-3 * self.history.rows[-1]["gap"] if self.history.rows else 0.0
+    def accuracy(self, resumed: bool = False) -> float:
+        """Return how far from the best intercept the next certificate may be, in P.
+
+        That of a resumed run is the last one of its history, to the same bits.
+        """
+        before = self.history.rows[:-1] if resumed else self.history.rows
+        return 1e-3 * before[-1]["gap"] if before else 0.0
 
     @_without_warnings
     def take_record(
@@ -220,14 +223,15 @@ class Run:
         """Certify the present answer; record it, unless a resumed run must repeat its history."""
         if point is None:
             point = self.solver.answer(self.problem, self.state)
-        self._append(*self.certifier.certify(point, self.accuracy, proof), resumed)
+        found = self.certifier.certify(point, self.accuracy(resumed), proof)
+        self._append(*found, resumed)
 
     @_without_warnings
     def _refine_record(self) -> None:
         """Put a certificate with all the digits that it takes in the place of the last one."""
         point = self.solver.answer(self.problem, self.state)
         rest = self.solver.rest(self.problem, self.state)
-        found = self.certifier.refine(point, self.accuracy, rest)
+        found = self.certifier.refine(point, self.accuracy(), rest)
         if found[2].gap < self.last.gap:
             self.history.rows.pop()  # of the same moment
             self._append(*found, False)

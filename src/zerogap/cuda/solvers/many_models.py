@@ -187,7 +187,7 @@ class SideBySide:
             if point is not None and point[2] is not None:
                 W[k] = columns.xp.asarray(point[0])
         b = [float(b) for b in to_host(columns.xp.stack([run.state.bias[0] for run in runs]))]
-        proofs = columns.examine(W, b, alpha, [run.accuracy for run in runs])
+        proofs = columns.examine(W, b, alpha, [run.accuracy() for run in runs])
         for run, w, proof in zip(runs, to_host(W), proofs, strict=True):
             run.take_record(point=(w, proof.b, proof.alpha), proof=proof)
 

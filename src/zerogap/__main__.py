@@ -1,0 +1,5 @@
+"""`python -m zerogap` is the command `zerogap`."""
+
+from zerogap.cli import main
+
+main()
