@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import shlex
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -69,6 +70,19 @@ def some(cells, k, value):
     return [value if j in np.atleast_1d(k) else c for j, c in enumerate(cells)]
 
 
+def zipped(**files):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(f"{name}.csv", content)
+    return file.getvalue()
+
+
+def array_of_json():
+    return "[" + ",\n".join(lines_of_json().splitlines()) + "]"
+
+
+MONTHS = ["Jan", "Feb", "March", "Apr"]
 COMMA = [f"{x / 10:.1f}".replace(".", ",") for x in X]
 GROUPED = [f"1,{x:03d}" for x in X]
 TRAINS = {  # name: content, and what is guessed or noted
@@ -112,6 +126,26 @@ TRAINS = {  # name: content, and what is guessed or noted
     "packed.csv.gz": (gzip.compress(table(X).encode()), ""),
     "no-suffix": (table(X), ""),
     "book.xlsx": (lambda: sheet([int(x) for x in X]), ""),
+    "zipped.zip": (zipped(a=table(X)), ""),
+    "utf16-unmarked.csv": (table(X).encode("utf-16-le"), "encoding utf-16-le"),
+    "utf32.csv": (table(X).encode("utf-32"), "encoding utf-32"),
+    "carriage-returns.csv": (table(X).replace("\n", "\r"), ""),
+    "comments.csv": (table(X, before="# from the office\n# 2024\n"), "comments in 2 lines"),
+    "scientific.csv": (table([f"{x:.2E}" for x in X]), ""),
+    "huge.csv": (table([f"{x}e300" for x in X]), ""),
+    "minus.csv": (table([f"\u2212{x}" for x in X]), ""),
+    "blank-names.csv": (table(X, head=" x "), ""),
+    "unicode.csv": (table(X, head="größe 高", target="y").replace("yes", "да"), ""),
+    "pandas-index.csv": (table(range(N), head="Unnamed: 0"), "numbers the rows"),
+    "codes.csv": (table([f"{x:06d}" for x in X], head="zip"), "leading zeros, and counts as a"),
+    "keys.csv": (table([9007199254740993 + x for x in X], head="id"), "--id id or --drop id"),
+    "zones.csv": (table([f"2021-03-01T{k % 24:02d}:00+02:00" for k in range(N)]), "holds dates"),
+    "months.csv": (table([f"{1 + k % 28} {MONTHS[k % 4]} 2021" for k in range(N)]), "holds dates"),
+    "afternoons.csv": (table([f"{d} {1 + k % 12}:30 PM" for k, d in enumerate(DAYS)]), "dates"),
+    "capitals.csv": (table(X).replace("yes", "Yes", 3), "differ in capitals only: Yes, yes"),
+    "quoted-sep.csv": (table([f'"a;{x % 3},b"' for x in X]), ""),
+    "t.json": (array_of_json, ""),
+    "lines.json": (lines_of_json, ""),
     "t.parquet": (parquet, ""),
     "t.feather": (feather, ""),
     "t.jsonl": (lines_of_json, ""),
@@ -134,6 +168,25 @@ REFUSED = {  # name: content, what the message says, and the option in it with w
         "--dates",
     ),
     "two-moneys.csv": (table(some([f"${x}" for x in X], 3, "€5")), "$ and €", "--drop x"),
+    "missing-words.csv": (
+        table(some(X, (1, 2, 3, 4, 5, 6), "unknown")),
+        "6 of 40 rows",
+        "--impute mean",
+    ),
+    "missing-null.csv": (table(some(X, 3, "\\N")), "1 of 40 rows", "--drop-missing"),
+    "infinity.csv": (table(some(X, 3, "-Infinity")), "line 5, column 'x'", "--missing=inf"),
+    "title.csv": (
+        table(X, before="Sales of March,,\n\n"),
+        "line 1: one cell, 'Sales of March', where most lines have 3",
+        "--skip-lines 1",
+    ),
+    "total.csv": (
+        table(X) + "Total,40,\n",
+        "line 42, column 'x': 'Total' among numbers",
+        "--missing Total",
+    ),
+    "footer.csv": (table(X) + "40 rows\n", "line 42: expected 3 columns", "--skip-bad-lines"),
+    "header-twice.csv": (table(X) + table(X), "line 42, column 'x': 'x' among", "--missing x"),
     "gap.xlsx": (
         lambda: sheet(some(list(map(int, X)), 3, None)),
         "first in row 5",
@@ -143,6 +196,9 @@ REFUSED = {  # name: content, what the message says, and the option in it with w
 ALSO = {  # what the refused ones need besides the option
     "headless.csv": "--target column3",
     "infinite.csv": "--impute mean",
+    "infinity.csv": "--impute mean",
+    "total.csv": "--drop-missing",
+    "header-twice.csv": "--drop-missing",
 }
 
 
@@ -181,6 +237,34 @@ def test_refused_with_the_option_that_helps(zerogap, tmp_path, name):
 
 
 @pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("two.zip", zipped(a=table(X), b=table(X)), "a zip of 2 files (a.csv, b.csv): unpack"),
+        ("zeros.csv", table(X).encode().replace(b"7", b"\0"), "holds zero bytes"),
+        (
+            "old.xls",
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99),
+            "old spreadsheet (.xls): save",
+        ),
+        ("page.csv", "<html><table><tr><td>1", "is a web page"),
+        ("scan.csv", b"%PDF-1.4\n%\xe2\xe3", "is a PDF"),
+        ("empty.csv", "", "is empty"),
+        ("blank.csv", "\n \n\n", "is empty"),
+        ("header.csv", "x,y\n", "has no rows"),
+        ("one-row.csv", "x,y\n1,yes\n", "the target 'y' is 'yes' in all 1 rows"),
+        ("one-class.csv", "x,y\n1,yes\n2,yes\n", "needs two classes: choose another column"),
+        ("one-column.csv", "y\nno\nyes\n", "no column besides the target"),
+        ("words.txt", "to be or not to be\n", "neither svmlight nor a table"),
+    ],
+)
+def test_what_is_no_table_is_called_by_its_name(zerogap, tmp_path, name, content, message):
+    outcome = zerogap("train", write(tmp_path, name, content))
+    assert outcome.exit_code == 1
+    assert message in outcome.stderr
+    assert "np." not in outcome.stderr
+
+
+@pytest.mark.parametrize(
     ("cells", "values"),
     [
         (["1,037", "2,000,000", "-3"], [1037, 2_000_000, -3]),
@@ -204,6 +288,12 @@ def test_numbers_are_what_people_mean(cells, values):
         (["12/31/2020", "01/02/2021"], "mdy", ["2020-12-31", "2021-01-02"]),
         (["2020-02-29", "1969-12-31"], "ymd", ["2020-02-29", "1969-12-31"]),
         (["29.2.2020", "1.1.70"], "dmy", ["2020-02-29", "1970-01-01"]),
+        (
+            ["29 Feb 2020", "3rd September 1999", "31-DEC-69"],
+            "ymd",
+            "2020-02-29 1999-09-03 2069-12-31",
+        ),
+        (["Feb 29, 2020", "May 3 1999"], "ymd", "2020-02-29 1999-05-03"),
     ],
 )
 def test_dates_are_days(cells, order, expected):
@@ -211,8 +301,19 @@ def test_dates_are_days(cells, order, expected):
 
     assert order in date_orders(pa.array(cells))
     days = dates(pa.array(cells), order).days
+    expected = expected.split() if isinstance(expected, str) else expected
     assert days.tolist() == np.array(expected, dtype="datetime64[D]").astype(int).tolist()
     assert dates(pa.array(["30/02/2020", "2021-02-29"]), order).bad.all()
+
+
+def test_clocks_with_zones_and_halves_of_the_day():
+    from zerogap.readers.cells import dates
+
+    cells = ["2021-03-01 01:30+02:00", "2021-02-28T23:30Z", "2021-02-28 11:30 pm"]
+    assert np.ptp(dates(pa.array(cells), "ymd").days) == 0.0
+    midnight = dates(pa.array(["2021-03-01 12:15 a.m.", "2021-03-01 13:15 AM"]), "ymd")
+    assert midnight.days[0] % 1 == pytest.approx(1 / 96)
+    assert midnight.bad.tolist() == [False, True]
 
 
 def test_tables_by_pieces_are_those_in_memory(zerogap, tmp_path, monkeypatch):

@@ -152,7 +152,7 @@ def test_tables_and_matrices_do_not_mix(tmp_path):
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("", "Empty CSV file"),
+        ("", "is empty"),
         ("a,y\n", "has no rows"),
         ("a,b\n1,2\n", "needs the name of its target column (--target); its columns are a, b"),
         ("1,2,3\n4,5,6\n", "line 1: only numbers; the first line must name the columns"),

@@ -1,5 +1,6 @@
 """`zerogap train`: from a file to a certified model."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -327,8 +328,30 @@ def _check_targets(given: Input, model: Any) -> None:
             f"{given.name}: the targets are numbers such as {number:g}, and {model.loss} is a "
             f"loss for classes: choose --loss squared or another one for numbers"
         )
+    if not is_regressor(model):
+        _check_classes(given)
     if given.y_test is not None and text != (given.y_test.dtype.kind in "OUS"):
         raise DataError("the targets are text in one of training and test data, not in the other")
+
+
+def _check_classes(given: Input) -> None:
+    """Refuse a single class, and tell of classes that differ in capitals only."""
+    import numpy as np
+
+    from zerogap.readers import DataError
+
+    classes = np.unique(given.y).tolist()
+    column = getattr(given.encoder, "target", None)
+    target = f"the target {column!r}" if column else "the target"
+    if len(classes) < 2:
+        raise DataError(
+            f"{given.name}: {target} is {classes[0]!r} in all {len(given.y):,} rows, and a "
+            f"classifier needs two classes: choose another column by --target"
+        )
+    alike = Counter(str(label).casefold() for label in classes)
+    twins = [str(label) for label in classes if alike[str(label).casefold()] > 1]
+    if twins:
+        note("train", f"{target} has classes that differ in capitals only: {', '.join(twins[:6])}")
 
 
 def _fit(model: Any, given: Input, tol: float) -> None:

@@ -177,7 +177,8 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         self._data = (X, y, weights) if self.keep_data else None
         if len(classes) < 2:
             raise ValueError(
-                f"a classifier needs at least two classes, but y has only one class, {classes[0]!r}"
+                "a classifier needs at least two classes, but y has only one class, "
+                f"{classes.tolist()[0]!r}"
                 + (" among rows with positive weight" if len(np.unique(y)) > 1 else "")
             )
         self.fingerprint_ = "" if self._moved else fingerprint(X, codes, weights)

@@ -237,7 +237,7 @@ def _read_table(
     name: str,
 ) -> Data:
     """Read a table into memory; its encoder is learnt here unless given."""
-    from zerogap.readers import recipes
+    from zerogap.readers import recipes, roles
     from zerogap.readers.tables import TableFile
 
     if encoder is not None and not encoder.columns:
@@ -251,7 +251,7 @@ def _read_table(
         options = options.after(encoder.reading)
         file = TableFile(opened, kind, options, encoder.reading.get("decimal"))
         if labelled:
-            recipes.find_target(list(file.names), encoder.target, labelled)
+            roles.find_target(list(file.names), encoder.target, labelled)
         table = file.table(recipes.new_types(file, encoder))
     names = len(table.column_names)
     needed = table.num_rows * (8 * encoder.n_features if encoder.is_dense else 12 * names)

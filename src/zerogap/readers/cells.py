@@ -12,11 +12,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 NUMBER = re.compile(r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$")
-MISSING_TEXTS = (  # what pyarrow reads as missing in columns of any type, and "?"
+MISSING_TEXTS = (  # what pyarrow, pandas and databases write where there is nothing, and "?"
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "?"),
+    *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "?", "<NA>", "NaT", "#NULL!", "(null)"),
+    "\\N",
 )
-MISSING_NUMBERS = ("-", "--", ".", "..", "None", "none", "nil", "n.a.", "N.A.", "k.A.", "#DIV/0!")
+MISSING_NUMBERS = (  # among numbers and dates also these, in capitals or not
+    *(
+        "-",
+        "--",
+        "---",
+        ".",
+        "..",
+        "...",
+        "none",
+        "nil",
+        "n.a.",
+        "n. a.",
+        "k.a.",
+        "#div/0!",
+        "#ref!",
+    ),
+    *("#value!", "#num!", "missing", "unknown", "not available", "n/d", "nd", "tbd"),
+)
 CURRENCIES = (*"$€£¥₹₽₩", "EUR", "USD", "GBP", "CHF", "JPY", "CNY", "INR", "SEK", "NOK", "DKK")
 TRUTHS = (  # (false, true)
     *(("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"), ("off", "on")),
@@ -26,8 +44,19 @@ _SIGNS = "|".join(re.escape(sign) for sign in CURRENCIES)
 _BLANKS = "[\u00a0\u2007\u2009\u202f]"  # no-break, figure, thin and narrow spaces
 _GROUPS = {".": "[, '\u2019_]", ",": "[. '\u2019_]"}  # what parts thousands, by the decimal sign
 _DAY = r"(?P<a>\d{1,4})(?P<s>[-/.])(?P<b>\d{1,2})[-/.](?P<c>\d{1,4})"
-_TIME = r"(?:[T ]+(?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<sec>\d{2}(?:\.\d{1,9})?))?(?:Z|[+-]00:?00)?)?"
+_TIME = (
+    r"(?:[T ]+(?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<sec>\d{2}(?:[.,]\d{1,9})?))?"
+    r" ?(?P<half>[AaPp]\.?[Mm]\.?)? ?(?P<zone>Z|UTC|GMT|[+-]\d{2}:?\d{2})?)?"
+)
 _DATE = f"^{_DAY}{_TIME}$"
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NAMED = "(?P<m>" + "|".join(_MONTHS) + ")[a-z]*"
+_NTH, _REST = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?", r"(?P<t>[T ].*)?$"
+_WORDED = (  # 3 March 2021, 03-Mar-21, and March 3, 2021
+    rf"(?i)^{_NTH}[ .\-/]*{_NAMED}[ .,\-/]*(?P<y>\d{{4}}|\d{{2}}){_REST}",
+    rf"(?i)^{_NAMED}\.? +{_NTH},? +(?P<y>\d{{4}}){_REST}",
+)
+_TURN_OF_CENTURY = 70  # years of two digits below this one are of the 21st century
 DATE_ORDERS = ("ymd", "dmy", "mdy")
 
 
@@ -61,8 +90,7 @@ def numbers(column: Any, decimal: str, missing: tuple[str, ...] = ()) -> Numbers
     import pyarrow.compute as pc
 
     texts, places = distinct(column)
-    absent = pa.array([*MISSING_TEXTS, *MISSING_NUMBERS, *missing], pa.string())
-    gone = pc.is_in(texts, absent).to_numpy(zero_copy_only=False)
+    gone = _gone(texts, missing)
     texts = pc.replace_substring_regex(texts, _BLANKS, " ")
     texts = pc.replace_substring_regex(texts, "^[\u2212\u2013]", "-")
     negative = r"^\(\s*(.*?)\s*\)$"
@@ -91,6 +119,16 @@ def numbers(column: Any, decimal: str, missing: tuple[str, ...] = ()) -> Numbers
     forms = {name for name, test in found.items() if _any(test, read)}
     forms |= _currencies(texts, money, read)
     return Numbers(values[places], (~read & ~gone)[places], frozenset(forms))
+
+
+def _gone(texts: Any, missing: tuple[str, ...]) -> np.ndarray:
+    """Tell which texts say that there is no number or date."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    absent = {text.lower() for text in (*MISSING_TEXTS, *MISSING_NUMBERS, *missing)}
+    known = pa.array(sorted(absent), pa.string())
+    return pc.is_in(pc.utf8_lower(texts), known).to_numpy(zero_copy_only=False)
 
 
 def _any(test: Any, read: np.ndarray) -> bool:
@@ -139,27 +177,30 @@ class Dates(NamedTuple):
 
 def dates(column: Any, order: str, missing: tuple[str, ...] = ()) -> Dates:
     """Read dates with the year, the month and the day in this order; ISO dates in any case."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     texts, places = distinct(column)
-    absent = pa.array([*MISSING_TEXTS, *MISSING_NUMBERS, *missing], pa.string())
-    gone = pc.is_in(texts, absent).to_numpy(zero_copy_only=False)
-    parts = pc.extract_regex(texts, _DATE)
+    gone = _gone(texts, missing)
+    parts = pc.extract_regex(_with_month_numbers(texts), _DATE)
     found = ~parts.is_null().to_numpy(zero_copy_only=False)
     first, second, third, hour, minute = (
         _whole(pc.struct_field(parts, name)) for name in ("a", "b", "c", "h", "m")
     )
     second_text = pc.struct_field(parts, "sec")
-    seconds = _floats(pc.if_else(pc.equal(second_text, ""), None, second_text))
+    seconds = _floats(pc.replace_substring(second_text, ",", "."))
     iso = first > 31
     year = np.where(iso, first, third)
     day_first = order != "mdy"
     month = np.where(iso | day_first, second, first)
     day = np.where(iso, third, np.where(day_first, first, second))
-    year = np.where((year < 100) & found, np.where(year < 70, 2000 + year, 1900 + year), year)
+    century = np.where(year < _TURN_OF_CENTURY, 2000, 1900)
+    year = np.where((year < 100) & found, century + year, year)
     days, valid = _days(year, month, day)
-    clock = (hour * 3600.0 + minute * 60.0 + seconds) / 86400.0
+    half = pc.utf8_lower(pc.utf8_slice_codeunits(pc.struct_field(parts, "half"), 0, 1))
+    stated_half = np.array(half.fill_null("").to_pylist(), dtype=str)
+    valid &= (stated_half == "") | ((hour >= 1) & (hour <= 12))
+    hour = np.where(stated_half == "", hour, hour % 12 + 12 * (stated_half == "p"))
+    clock = (hour * 3600.0 + minute * 60.0 + seconds - _ahead(parts)) / 86400.0
     good = found & valid & (hour < 24) & (minute < 60) & (seconds < 61) & ~gone
     stated = pc.struct_field(parts, "h").to_numpy(zero_copy_only=False)
     has_time = bool(np.any(good & np.array([bool(text) for text in stated], dtype=bool)))
@@ -171,12 +212,49 @@ def date_orders(texts: Any) -> tuple[str, ...]:
     """Return the orders in which all these texts are dates; of ISO dates only ymd."""
     import pyarrow.compute as pc
 
+    texts = _with_month_numbers(texts)
     if not pc.all(pc.match_substring_regex(texts, _DATE)).as_py():
         return ()
     iso = _whole(pc.struct_field(pc.extract_regex(texts, _DATE), "a")) > 31
     if iso.all():
         return () if dates(texts, "ymd").bad.any() else ("ymd",)
     return tuple(order for order in ("dmy", "mdy") if not dates(texts, order).bad.any())
+
+
+def _with_month_numbers(texts: Any) -> Any:
+    """Return dates with named months (in English) as ISO dates; other texts as they are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    named = [pc.match_substring_regex(texts, form) for form in _WORDED]
+    if not pc.any(pc.or_(*named)).as_py():
+        return texts
+    forms = [re.compile(form) for form in _WORDED]
+    return pa.array([_iso(text, forms) for text in texts.to_pylist()], pa.string())
+
+
+def _iso(text: str | None, forms: list[re.Pattern[str]]) -> str | None:
+    found = text and next((match for form in forms if (match := form.match(text))), None)
+    if not found:
+        return text
+    year = int(found["y"])
+    if year < 100:
+        year += 2000 if year < _TURN_OF_CENTURY else 1900
+    month = 1 + _MONTHS.index(found["m"].lower())
+    return f"{year:04d}-{month:02d}-{int(found['d']):02d}{found['t'] or ''}"
+
+
+def _ahead(parts: Any) -> np.ndarray:
+    """Return the seconds by which clocks are ahead of UTC; 0 where no zone is stated."""
+    import pyarrow.compute as pc
+
+    zones = pc.extract_regex(
+        pc.struct_field(parts, "zone"), r"(?P<s>[+-])(?P<h>\d{2}):?(?P<m>\d{2})"
+    )
+    hour, minute = (_floats(pc.struct_field(zones, name)) for name in ("h", "m"))
+    behind = pc.equal(pc.struct_field(zones, "s"), "-").fill_null(False)
+    sign = np.where(behind.to_numpy(zero_copy_only=False), -1.0, 1.0)
+    return sign * (3600.0 * hour + 60.0 * minute)
 
 
 def is_slashed(texts: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +15,16 @@ from zerogap.readers.options import SEPARATORS, TableOptions
 
 SAMPLE = 1 << 18  # bytes that a guess is made from
 _RECORDS = 200  # of them, at most
+_MOSTLY = 0.6  # share of every second byte that is zero in UTF-16 of mostly ASCII text
 _BOMS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _CP1252_HOLES = frozenset(b"\x81\x8d\x8f\x90\x9d")
+_CODE = re.compile(r"^0\d+$")
 _LIKELY = ("\t", ";", "|", ",")  # commas last: they also part digits
 NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "pipe"}
 
@@ -36,7 +41,9 @@ class Dialect:
     skip_lines : int
         Lines before that one.
     names : tuple of str
-        Of the columns, as they are told apart.
+        Of the columns.
+    coded : tuple of int
+        Columns in which some of the first numbers begin with a zero, as codes do.
     """
 
     sep: str = ","
@@ -45,6 +52,7 @@ class Dialect:
     header: bool = True
     skip_lines: int = 0
     names: tuple[str, ...] = ()
+    coded: tuple[int, ...] = ()
 
     def lines(self, text: Any) -> Any:
         """Return a reader of the records of a text file, which knows its lines."""
@@ -70,12 +78,19 @@ def guess(
     if lines and sep is None and (said := lines[0].strip().strip('"')).lower()[:4] == "sep=":
         skip, sep, lines = skip + 1, said[4:5] or ",", lines[1:]  # as spreadsheets write it
     if not any(line.strip() for line in lines):
-        raise DataError("Empty CSV file")
+        raise DataError("is empty")
+    before = skip
+    while len(lines) > 1 and _is_comment(lines):
+        skip, lines = skip + 1, lines[1:]
+    if skip > before:
+        guesses["comments"] = f"in {skip - before} lines at the beginning"
     if sep is None:
         sep = _separator(lines, kind)
         if sep != ("\t" if kind == "tsv" else ","):
             guesses["separator"] = NAMES[sep]
     records = _records(lines, sep)
+    if not skip:
+        _refuse_title(records)
     decimal = options.decimal
     if decimal is None:
         found = cells.decimal_evidence([cell.strip() for row in records[1:] for cell in row], sep)
@@ -89,7 +104,28 @@ def guess(
         header = _has_header(records, skip)
     names = tuple(name.strip() for name in options.names or (records[0] if header else ()))
     names = _with_unnamed(names, records[header:], kind)
-    return Dialect(sep, decimal, encoding, header, skip, names), guesses
+    coded = {k for row in records for k, cell in enumerate(row) if _CODE.match(cell.strip())}
+    return Dialect(sep, decimal, encoding, header, skip, names, tuple(sorted(coded))), guesses
+
+
+def _is_comment(lines: list[str]) -> bool:
+    """Tell whether the first line begins with # and is not made of cells as the later ones are."""
+    if not lines[0].startswith("#"):
+        return False
+    rest = [line for line in lines[1:50] if line.strip() and not line.startswith("#")]
+    own = [lines[0].count(sep) for sep in SEPARATORS]
+    return bool(rest) and all([line.count(sep) for sep in SEPARATORS] != own for line in rest[:1])
+
+
+def _refuse_title(records: list[list[str]]) -> None:
+    """Refuse a first line of one cell above lines of several."""
+    sizes = [sum(bool(cell.strip()) for cell in row) for row in records[:50]]
+    wide = next((k for k, size in enumerate(sizes) if size > 2), None)
+    if sizes[0] == 1 and wide is not None and sum(size > 2 for size in sizes) > len(sizes) / 2:
+        raise DataError(
+            f"line 1: one cell, {records[0][0].strip()!r}, where most lines have {sizes[wide]}: "
+            f"--skip-lines {wide} passes over it"
+        )
 
 
 def _with_unnamed(names: tuple[str, ...], rows: list[list[str]], kind: str) -> tuple[str, ...]:
@@ -106,11 +142,26 @@ def _encoding(sample: bytes, whole: bool) -> str:
     for bom, name in _BOMS:
         if sample.startswith(bom):
             return name
+    if b"\0" in sample:
+        return _wide_encoding(sample)
     try:
         codecs.getincrementaldecoder("utf-8")().decode(sample, final=whole)
     except UnicodeDecodeError:
         return fallback(sample)
     return "utf-8"
+
+
+def _wide_encoding(sample: bytes) -> str:
+    """Return the encoding without a mark in which most of the text is ASCII; refuse other zeros."""
+    share = {k: sample[k::2].count(0) / max(1, len(sample[k::2])) for k in (0, 1)}
+    for zeros, name in ((1, "utf-16-le"), (0, "utf-16-be")):
+        if share[zeros] > _MOSTLY and share[1 - zeros] < 1.0 - _MOSTLY:
+            return name
+    line = sample.count(b"\n", 0, sample.index(b"\0")) + 1
+    raise DataError(
+        f"line {line}: holds zero bytes: the file is damaged, or its text has an encoding to be "
+        f"given, as --encoding utf-16-le"
+    )
 
 
 def fallback(sample: bytes) -> str:

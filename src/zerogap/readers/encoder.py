@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from zerogap.readers import scaling
-from zerogap.readers.columns import Column, Text, check, column_from_json
+from zerogap.readers.column_json import check, column_from_json
+from zerogap.readers.columns import Column, Text
 from zerogap.readers.files import DataError
 from zerogap.readers.options import TableOptions
 

@@ -11,13 +11,15 @@ import lzma
 import os
 import stat
 import sys
+import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 _PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
-_DAMAGES = (EOFError, OSError, zlib.error, lzma.LZMAError)
+_ZIP = b"PK\x03\x04"
+_DAMAGES = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _CHUNK = 1 << 20
 
 
@@ -37,7 +39,8 @@ class Stream:
     """The unpacked bytes of a source, never more than `max_bytes` of them.
 
     `name` is what messages call it, `suffix` the extension under that of the compression, and
-    `packed` tells whether there is one.
+    `packed` tells whether there is one.  `quoted` tells whether a double quote was among the bytes
+    so far.
     """
 
     closed = False  # pyarrow asks
@@ -45,12 +48,15 @@ class Stream:
     def __init__(self, raw: Any, name: str, max_bytes: int):
         self.name, self.max_bytes = name, max_bytes
         self._plain = raw
+        self.quoted = False
         start = raw.peek(8)
         unpack = next((u for magic, u in _PACKED.items() if start.startswith(magic)), None)
-        self.packed = unpack is not None
-        self._body: Any = unpack(raw) if unpack else raw
+        inside = _zipped(raw) if start.startswith(_ZIP) and raw.seekable() else None
+        self.packed = unpack is not None or inside is not None
+        self._body: Any = inside or (unpack(raw) if unpack else raw)
         self._count = 0
-        suffixes = [s.lower() for s in Path(name).suffixes]
+        known = getattr(inside, "name", name)
+        suffixes = [s.lower() for s in Path(known).suffixes]
         if suffixes and suffixes[-1] in (".gz", ".bz2", ".xz"):
             suffixes.pop()
         self.suffix = suffixes[-1] if suffixes else ""
@@ -63,6 +69,7 @@ class Stream:
         """Return up to `size` bytes, none at the end."""
         piece = self._guarded(self._body.read, size)
         self._count += len(piece)
+        self.quoted = self.quoted or b'"' in piece
         if self._count > self.max_bytes:
             raise DataError(
                 f"holds more than max_bytes={self.max_bytes} bytes"
@@ -96,6 +103,24 @@ class Stream:
             return call(size)
         except _DAMAGES as error:
             raise DataError(f"is damaged or cut short: {error}") from error
+
+
+def _zipped(raw: Any) -> Any:
+    """Open the file in a zip of one file; None for spreadsheets and npz, which are zips too."""
+    try:
+        archive = zipfile.ZipFile(raw)
+        names = [info.filename for info in archive.infolist() if not info.is_dir()]
+        names = [name for name in names if not name.startswith("__MACOSX/")]
+        if any(name.endswith(".npy") or name == "[Content_Types].xml" for name in names):
+            return None
+        if len(names) == 1:
+            return archive.open(names[0])
+    except (*_DAMAGES, RuntimeError, NotImplementedError) as error:
+        raise DataError(f"is a zip that cannot be unpacked: {error}") from error
+    finally:
+        raw.seek(0)
+    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    raise DataError(f"is a zip of {len(names)} files ({shown}): unpack the one to read")
 
 
 @contextlib.contextmanager

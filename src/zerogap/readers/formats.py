@@ -13,7 +13,23 @@ from zerogap.readers.files import DataError, Stream, open_source
 FORMATS = ("svmlight", "csv", "tsv", "parquet", "arrow", "jsonl", "xlsx", "npz")
 TABLES = ("csv", "tsv", "parquet", "arrow", "jsonl", "xlsx")
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow", b"PK\x03\x04": "npz"}
-_SUFFIXES = {"feather": "arrow", "ndjson": "jsonl", "xlsm": "xlsx", "svm": "svmlight"}
+_PAGE = "a web page or XML: save its table as CSV"
+_FOREIGN = {  # first bytes of files that are no tables here, and what to do
+    b"\xd0\xcf\x11\xe0": "an old spreadsheet (.xls): save it as .xlsx or as CSV",
+    b"%PDF": "a PDF document: save its table as CSV",
+    b"SQLite format 3": "a SQLite database: export a table of it as CSV",
+    b"\x89HDF": "an HDF5 file: save its table as CSV or Parquet",
+    **dict.fromkeys((b"<!doctype", b"<html", b"<?xml", b"<table"), _PAGE),
+    b"\x80\x04": "a pickle: save its table as CSV or Parquet",
+    b"\x80\x05": "a pickle: save its table as CSV or Parquet",
+}
+_SUFFIXES = {
+    "feather": "arrow",
+    "ndjson": "jsonl",
+    "json": "jsonl",
+    "xlsm": "xlsx",
+    "svm": "svmlight",
+}
 _SUFFIXES |= {"tab": "tsv", "libsvm": "svmlight"}
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SEPARATED = re.compile(rb"[,;\t|]")
@@ -52,12 +68,22 @@ def _sniff(stream: Stream) -> str:
         if start.startswith(magic):
             sheet = kind == "npz" and stream.suffix in (".xlsx", ".xlsm")
             return "xlsx" if sheet else kind
+    for magic, what in _FOREIGN.items():
+        if start.startswith(magic) or start[:100].lstrip().lower().startswith(magic):
+            raise DataError(f"is {what}")
     suffix = stream.suffix[1:]
     kind = _SUFFIXES.get(suffix, suffix)
     if kind in FORMATS:
         return kind
+    if start.lstrip().startswith((b'{"', b'[{"')):
+        return "jsonl"
     line = start.split(b"\n")[0]
     is_table = start.startswith(_UTF16) or (
         (not _SVMLIGHT.match(line) or b"," in line) and _SEPARATED.search(line)
     )
+    if not is_table and line.strip() and not _SVMLIGHT.match(line.removeprefix(codecs.BOM_UTF8)):
+        raise DataError(
+            "line 1: neither svmlight nor a table, whose cells are parted by , ; | or tab: give "
+            "--format, and --sep SIGN for cells that are parted by something else"
+        )
     return "csv" if is_table else "svmlight"

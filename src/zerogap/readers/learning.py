@@ -189,7 +189,8 @@ class Tally:
                     row,
                     self.name,
                     f"{text!r} among numbers; --missing {quote(text)} takes it for a missing "
-                    f"value, --category {quote(self.name)} the column for text",
+                    f"value (with --drop-missing, the row is left out), --category "
+                    f"{quote(self.name)} the column for text",
                 )
         return None
 

@@ -105,6 +105,10 @@ class TableOptions:
                 codecs.lookup(self.encoding)
             except LookupError:
                 _require(False, "--encoding", self.encoding, "one that Python knows, as latin-1")
+        if any(text.casefold() == "inf" for text in self.missing):  # in every spelling
+            spelt = [w for v in ("inf", "infinity") for w in (v, v.capitalize(), v.upper())]
+            signed = [sign + word for sign in ("", "+", "-") for word in spelt]
+            object.__setattr__(self, "missing", tuple(dict.fromkeys((*self.missing, *signed))))
         self.filling()
 
     def filling(self) -> tuple[str, float] | None:

@@ -7,7 +7,7 @@ any size into stores, and predicts them.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,9 @@ from zerogap.readers.encoder import Encoder
 from zerogap.readers.files import DataError
 from zerogap.readers.learning import LeftOut, Tally
 from zerogap.readers.options import TableOptions
+from zerogap.readers.roles import Roles, listed, tell_codes
 from zerogap.readers.tables import Retyped, TableFile
 
-_TARGETS = ("target", "label", "y", "class")
 _MOST_RETYPED = 8  # columns, one after the other: then all are read as text
 
 Seen = Callable[[int], Any]
@@ -42,33 +42,6 @@ class Part:
     rows: int
     dropped: int
     notes: tuple[str, ...]
-
-
-class Roles:
-    """Which columns are what, before anything is known of their cells."""
-
-    def __init__(self, file: TableFile, target: str | None, options: TableOptions) -> None:
-        names = list(file.names)
-        named: dict[str, tuple[str | None, ...]] = {"--drop": options.drop, "--only": options.only}
-        named["--text"] = options.text
-        named |= {"--category": options.category, "--id": (options.id,)}
-        named["--weight"] = (options.weight,)
-        for option, asked in named.items():
-            for name in asked:
-                if name is not None and name not in names:
-                    raise DataError(f"has no column {name!r} for {option}; {_listed(names)}")
-        named_ones = [name for name in names if name not in file.unnamed] or names
-        self.target = find_target(names if target in names else named_ones, target, labelled=True)
-        self.left_out: list[tuple[str, str]] = []
-        self.features: list[str] = []
-        special = {self.target, options.weight, options.id}
-        for name in names:
-            if name in special:
-                continue
-            if name in options.drop or (options.only and name not in options.only):
-                self.left_out.append((name, "--drop" if name in options.drop else "not in --only"))
-            else:
-                self.features.append(name)
 
 
 class Recipe:
@@ -128,6 +101,7 @@ class Recipe:
             name, reason = left_out[0]
             raise DataError(f"has no column besides the target: column {name!r} {reason}")
         self._refuse_missing(learnt)
+        tell_codes(self.file, learnt)
         if self.dropped:
             notes.append(f"left out {self.dropped:,} of {self.rows:,} rows with missing values")
         return Encoder.of_columns(
@@ -223,8 +197,10 @@ def _of_numbers(
     if text or kinds.is_date(types[str(roles.target)]):
         return None
     recipe = Recipe(file, roles.target, options, exact=False)
+    learnt = [kinds.Number(name) for name in roles.features]
+    tell_codes(file, learnt)
     return Encoder.of_columns(
-        tuple(kinds.Number(name) for name in roles.features),
+        tuple(learnt),
         roles.target,
         False,
         weight=options.weight,
@@ -277,7 +253,7 @@ def read_pieces(
 ) -> Iterator[Part]:
     """Yield the features of some rows after others, from row number `skip` on.
 
-    Integers in the target column stay such if `whole_target`.
+    With `whole_target`, integers in the target column stay such, and other numbers are refused.
     """
     types = new_types(file, encoder)
     first = file.first_types() if file.is_text else {}
@@ -303,7 +279,7 @@ def read_pieces(
                 for before in range(max(begin, skip, done), rows, step):
                     part = table.slice(before - begin, step)
                     with located(file):
-                        yield _encoded(encoder, part, before, labelled)
+                        yield _encoded(encoder, part, before, labelled, whole_target)
                     done = before + part.num_rows
             break
         except Retyped:
@@ -322,7 +298,9 @@ def new_types(file: TableFile, encoder: Encoder) -> dict[str, Any]:
     return {name: pa.string() for name in texts if name in file.names}
 
 
-def _encoded(encoder: Encoder, table: Any, before: int, labelled: bool) -> Part:
+def _encoded(
+    encoder: Encoder, table: Any, before: int, labelled: bool, whole_target: bool = False
+) -> Part:
     """Return the features of some rows; rows with missing values are left out where asked."""
     names, rows = table.column_names, before + table.num_rows
     target = encoder.target if encoder.target in names else None
@@ -335,10 +313,12 @@ def _encoded(encoder: Encoder, table: Any, before: int, labelled: bool) -> Part:
     with _rows_as_in_the_file(None if kept is None else before + kept, before):
         X, notes = encoder.transform(table, before)
         y = None if target is None else _targets(encoder, table[target], before, labelled)
+        if labelled and whole_target and y is not None and y.dtype.kind == "f":
+            _refuse_fractions(str(target), y, before)
         weight = None
         if labelled and encoder.weight is not None:
             if encoder.weight not in names:
-                raise DataError(f"has no column {encoder.weight!r} of weights; {_listed(names)}")
+                raise DataError(f"has no column {encoder.weight!r} of weights; {listed(names)}")
             weight = _weights(encoder, table[encoder.weight], before)
     ids = table[encoder.id] if encoder.id in names else None
     return Part(X, y, weight, ids, rows, dropped, notes)
@@ -372,6 +352,14 @@ def _targets(encoder: Encoder, column: Any, before: int, labelled: bool) -> np.n
         raise CellError(row, name, "no value, in the target; --drop-missing leaves the row out")
     whole = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
     return column.to_numpy(**cells.copied(column)) if whole else values
+
+
+def _refuse_fractions(name: str, y: np.ndarray, before: int) -> None:
+    """Refuse numbers that cannot be classes."""
+    if not (whole := y == np.floor(y)).all():
+        row = int(np.argmin(whole))
+        what = f"{y[row]:g} is no class; --task regression predicts numbers"
+        raise CellError(before + row, name, what)
 
 
 def _absent(texts: Any) -> np.ndarray:
@@ -452,22 +440,3 @@ class _rows_as_in_the_file:
         if isinstance(error, CellError) and self.kept is not None:
             row = int(self.kept[error.row - self.before])
             raise CellError(row, error.column, error.what) from None
-
-
-def find_target(names: list[str], target: str | None, labelled: bool) -> str | None:
-    """Return the name of the target column, None if it need not be there and is not."""
-    if target is None and names[-1].lower() in _TARGETS:
-        target = names[-1]
-    if target in names or not labelled:
-        return target if target in names else None
-    what = (
-        "needs the name of its target column (--target)"
-        if target is None
-        else f"has no column {target!r}"
-    )
-    raise DataError(f"{what}; {_listed(names)}; the first line of a CSV file names them")
-
-
-def _listed(names: Iterable[str]) -> str:
-    shown = list(names)
-    return f"its columns are {', '.join(shown[:20])}{', ...' if len(shown) > 20 else ''}"

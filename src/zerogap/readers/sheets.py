@@ -69,10 +69,10 @@ def _table(names: list[str], columns: list[list[Any]]) -> Any:
     import pyarrow as pa
 
     cleaned = ["" if name == "None" else name for name in names]
-    return pa.table([_array(column) for column in columns], names=cleaned)
+    return pa.table([as_array(column) for column in columns], names=cleaned)
 
 
-def _array(cells: list[Any]) -> Any:
+def as_array(cells: list[Any]) -> Any:
     """Return cells of one type as such, others as text."""
     import pyarrow as pa
 

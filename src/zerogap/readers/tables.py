@@ -21,6 +21,7 @@ from zerogap.readers.options import TableOptions
 _BLOCK = 1 << 24  # bytes of text that pyarrow reads at a time: no line may be longer
 PIECE = 1 << 20  # the same where memory is scarce: pyarrow reads 32 ahead
 _NO_NUMBER = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (.*)")
+_NO_NAME = re.compile(r"^Unnamed: \d+$")  # as pandas calls the columns of an index
 _BAD_ROW = re.compile(r"^CSV parse error: (?:Row #\d+: )?E(.*)")
 
 
@@ -49,6 +50,8 @@ class TableFile:
         Those that have no name in the file.
     guesses : dict of str
         What was guessed of the text: separator, encoding, decimal sign.
+    coded : set of str
+        Columns in which some numbers begin with a zero, as codes do.
     notes : list of str
         What the user ought to know.
     """
@@ -78,7 +81,9 @@ class TableFile:
             else:
                 given = tuple(self._schema().names)
         self.names = dialects.told_apart(given, self.notes)
-        self.unnamed = {new for old, new in zip(given, self.names, strict=True) if not old}
+        self.coded = {self.names[k] for k in self.dialect.coded if k < len(self.names)}
+        pairs = zip(given, self.names, strict=True)
+        self.unnamed = {new for old, new in pairs if not old or _NO_NAME.match(old)}
 
     def table(self, types: dict[str, Any]) -> Any:
         """Return all rows; of text, columns of these names have these types."""
@@ -357,9 +362,29 @@ def _json(stream: Stream) -> Any:
     import pyarrow as pa
     from pyarrow import json
 
+    if stream.start().lstrip().startswith(b"["):
+        return _json_array(stream)
     return json.read_json(
         pa.PythonFile(stream, mode="r"), json.ReadOptions(block_size=_BLOCK, use_threads=False)
     )
+
+
+def _json_array(stream: Stream) -> Any:
+    """Return a JSON array of objects as a table."""
+    import json
+
+    import pyarrow as pa
+
+    from zerogap.readers.sheets import as_array
+
+    try:
+        rows = json.loads(b"".join(iter(stream.read, b"")))
+    except ValueError as error:
+        raise DataError(f"is no JSON: {error}") from None
+    if not all(isinstance(row, dict) for row in rows):
+        raise DataError("is a JSON array of something else than objects, one for each row")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.table({name: as_array([row.get(name) for row in rows]) for name in names})
 
 
 def _arrow(stream: Stream) -> Any:
