@@ -24,7 +24,10 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
+from progress import Progress
+
 TESTS = Path(__file__).parents[1] / "tests"
+MEMORY = Path("/dev/shm")  # where temporary stores are written, if it is there
 CHUNK = 20  # problems at a time
 SILENT = "without a statement"
 
@@ -97,6 +100,8 @@ def main() -> None:
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
     if options.extreme:
         os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
+        if MEMORY.is_dir():
+            os.environ.setdefault("TMPDIR", str(MEMORY))
     last = options.first + options.count
     begun = options.first  # of the problems from here on none was begun
 
@@ -108,7 +113,7 @@ def main() -> None:
             yield chunk
 
     agreed: Counter[str] = Counter()
-    wrong = total = 0
+    wrong, total, progress = 0, 0, Progress()
     start = time.monotonic()
     end = start + options.seconds
     given = (deal(), end, options.extreme)
@@ -118,16 +123,17 @@ def main() -> None:
             agreed += count
             wrong += len(lines)
             for line in lines:
-                print(f"\rWRONG {line}", flush=True)
+                progress.say(f"WRONG {line}")
             total, seconds = agreed.total() + wrong, time.monotonic() - start
             left = min((options.count - total) * seconds / max(1, total), options.seconds - seconds)
-            text = f"{total} problems, {total / seconds:.1f}/s, {max(0.0, left) / 60:.1f} min left"
-            print(f"\r{text} ", end="", flush=True)
+            rate = f"{total / seconds:.1f}/s, {max(0.0, left) / 60:.1f} min left"
+            progress.show(f"{total} problems, {rate}, {wrong} wrong")
     except KeyboardInterrupt:
-        print("\ninterrupted", end="")
+        progress.say("interrupted")
+    progress.end()
     kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(agreed.items()))
     verdict = f"{wrong} WRONG" if wrong else "no one disagreed"
-    print(f"\n{total} problems in {time.monotonic() - start:.0f} s: {kinds}; {verdict}")
+    print(f"{total} problems in {time.monotonic() - start:.0f} s: {kinds}; {verdict}")
     if total < options.count:
         parallel = 1 if options.jobs == 1 else 2 * options.jobs
         print(f"go on with --first {max(options.first, begun - parallel * CHUNK)}")

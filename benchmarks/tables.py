@@ -25,6 +25,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from progress import Progress
 from single_thread import restart_single_threaded
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # raw_cases is shared with them
@@ -219,22 +220,23 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def show_progress(records: list[Record], count: int, start: float) -> None:
+def show_progress(progress: Progress, records: list[Record], count: int, start: float) -> None:
     done, seconds = len(records), time.monotonic() - start
     bad = len(failures(records))
     left = (count - done) * seconds / done / 60
-    print(f"\r{done} tables, {bad} not certified, {left:.1f} min left ", end="", flush=True)
+    progress.show(f"{done} tables, {bad} not certified, {left:.1f} min left")
 
 
 def run_all(options: argparse.Namespace, write: Callable[[str], Any]) -> list[Record]:
     records: list[Record] = []
-    start = time.monotonic()
+    start, progress = time.monotonic(), Progress()
     count = len(chosen_seeds(options))
     for part in results(options):
         records += part
         write("".join(json.dumps(record) + "\n" for record in part))
-        show_progress(records, count, start)
-    print(f"\n{len(records)} tables in {time.monotonic() - start:.0f} s")
+        show_progress(progress, records, count, start)
+    progress.end()
+    print(f"{len(records)} tables in {time.monotonic() - start:.0f} s")
     return sorted(records, key=lambda record: record["seed"])
 
 

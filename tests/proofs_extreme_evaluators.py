@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import zerogap as zg
-from proofs_extreme import check, draw, exact
+from proofs_extreme import check, draw, exact, refused
 from zerogap import cuda
 from zerogap.cuda.device import SIMULATED, DeviceError
 from zerogap.dask import fitting, training, work
@@ -34,8 +34,8 @@ def prove_evaluators(seed):
         try:
             problem = zg.Problem(*data)
             near = zg.solve(problem, zg.Auto(), tol=1e-9, max_epochs=30, random_state=0)
-        except ValueError:  # a refusal
-            return None
+        except ValueError as error:
+            return refused(error)
         points = [(near.w, near.b, near.alpha), drawn(rng, problem)]
         gaps = []
         for point in points:
@@ -54,8 +54,8 @@ def stored(folder, data):
     batches = [(X, y)] if weights is None else [(X, y, weights)]
     try:
         store = write_store(f"{folder}/store", batches, task=task, dtype="float64")
-    except ValueError:
-        return None, data
+    except ValueError as error:
+        return refused(error), data
     X, y, weights = load(store)
     return store, (X, y, loss, *rest, weights, free, ratio)
 
@@ -73,8 +73,8 @@ def certified(evaluator, data, store, point):
     try:
         with np.errstate(all="ignore"):
             return evaluator(data, store, *point)
-    except (ValueError, DeviceError):
-        return None
+    except (ValueError, DeviceError) as error:
+        return refused(error)
 
 
 def in_memory(data, store, w, b, alpha):

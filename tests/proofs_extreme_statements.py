@@ -14,7 +14,7 @@ from scipy import sparse
 import zerogap as zg
 from exact_optimum import exact_optimum
 from proofs import JOINT, optima, random_case, rough_model, score_bounds
-from proofs_extreme import _loss, check, dual_point
+from proofs_extreme import _loss, check, dual_point, refused
 from zerogap.leave_one_out import leave_one_out
 from zerogap.losses import LOSSES
 from zerogap.paths import PathError
@@ -79,8 +79,8 @@ def prove_raw_regions(seed):
     try:
         problem, best = zg.Problem(*data), optimum_of(data)
         run = _solve(problem, solver, tol=tol, max_epochs=epochs)
-    except ValueError:
-        return None
+    except ValueError as error:
+        return refused(error)
     if best is None:
         return None
     regions = [Evidence.of(problem, run.w, run.proof).region]
@@ -103,8 +103,8 @@ def prove_raw_predictions(seed):
     X, y, loss, lam, weights, free, ratio = data = draw(seed)
     try:
         best = optimum_of(data)
-    except ValueError:
-        return None
+    except ValueError as error:
+        return refused(error)
     if best is None:
         return None
     rng = np.random.default_rng([seed, 9])
@@ -145,8 +145,8 @@ def prove_raw_paths(seed):
             path = zg.path(
                 X, y, lam_min=low, lam_max=high, tol=tol, max_epochs=300, random_state=0, **given
             )
-    except (PathError, ValueError):
-        return None
+    except (PathError, ValueError) as error:
+        return refused(error)
     for at in (low, high, *np.exp(rng.uniform(np.log(low), np.log(high), 2)), *path.edges[1:-1]):
         at = float(min(max(at, low), high))
         found = path.at(at)
@@ -166,8 +166,8 @@ def prove_raw_leave_one_out(seed):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = leave_one_out(zg.Problem(*data), max_seconds=2.0)
-    except ValueError:
-        return None
+    except ValueError as error:
+        return refused(error)
     s = np.ones(len(y)) if weights is None else weights
     checked = 0
     for i in range(0, len(y), 2):

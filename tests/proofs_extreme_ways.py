@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import zerogap as zg
-from proofs_extreme import JOINT, ONE_SCORE, _entries, _loss, _stored, draw, exact
+from proofs_extreme import JOINT, ONE_SCORE, _entries, _loss, _stored, draw, exact, refused
 from zerogap import model_io, solvers, verify
 from zerogap.losses import ALL_LOSSES, LOSSES, MULTICLASS_LOSSES
 from zerogap.solvers.block_newton import BlockNewton
@@ -28,7 +28,7 @@ SHARPEST = {"tol": 1e-13, "max_epochs": 100, "random_state": 0}
 
 
 def quietly(prove):
-    """Run a proof without warnings; a ValueError is a refusal."""
+    """Run a proof without warnings."""
 
     def proved(seed):
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -133,8 +133,8 @@ def prove_handed_over(seed):
                 hold(other, run.w, run.b, run.certificate, best, (seed, "before"))
                 ending = "budget"
                 run = zg.solve(problem, solver, max_epochs=epochs + 5, **given)
-    except ValueError:  # a refusal
-        return None
+    except ValueError as error:
+        return refused(error)
     hold(other, run.w, run.b, run.certificate, best, (seed, ending))
     for place in {0, len(records) // 2, len(records) - 1} if records else ():
         hold(other, *records[place], best, (seed, "record", place))
@@ -220,8 +220,8 @@ def prove_estimators(seed):
             again = zg.load(f"{folder}/model")
         again.set_params(warm_start=True, fit_intercept=not again.fit_intercept).fit(*held)
         hold_model(again, *held, (seed, "load"))
-    except ValueError:  # a refusal
-        return None
+    except ValueError as error:
+        return refused(error)
     said = zg.certify(model, *held[:2], sample_weight=held[2], effort=int(rng.choice([0, 30])))
     audited(model, held, said, seed)
     proof = model_io.prove(model, *held, effort=30)
@@ -266,8 +266,8 @@ def prove_audits(seed):
         given = {"loss": loss, "lam": lam, "l1_ratio": ratio, "effort": effort}
         said = zg.certify(model, X, y, **given)
         near = zg.solve(zg.Problem(*data), zg.Auto(), **SHARPEST)
-    except ValueError:  # a refusal
-        return None
+    except ValueError as error:
+        return refused(error)
     hold(data, w, b, said, lowest(data, (near.w, near.b)), seed)
     most = exact(data, w, b, no_point(data))[0][1] - Fraction(near.certificate.dual)
     assert Fraction(said.at_least) <= most, (seed, said, float(most))
@@ -294,7 +294,7 @@ def prove_stored_runs(seed):
             y = np.where(y > 0, 1.0, -1.0) if loss.task == "classification" else y
             data = (X, y, loss, lam, weights, free, ratio)
             best = lowest(data, sharpest(data))
-        except ValueError:  # a refusal
-            return None
+        except ValueError as error:
+            return refused(error)
     hold(data, run.w, run.b, run.certificate, best, (seed, solver, kind))
     return run.certificate.relative_gap

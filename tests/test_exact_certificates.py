@@ -2,13 +2,14 @@
 
 import dataclasses
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import proofs_extreme_evaluators
 import zerogap as zg
-from proofs_extreme import JOINT, ONE_SCORE, prove_extreme, prove_given_points
+from proofs_extreme import JOINT, ONE_SCORE, prove_extreme, prove_given_points, refused
 from proofs_extreme_evaluators import (
     certified,
     in_memory,
@@ -31,6 +32,7 @@ from proofs_extreme_ways import (
 )
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.proving import Proof
+from zerogap.regions.enclosures import score_doubt, times_length
 from zerogap.solvers import SOLVERS
 
 
@@ -110,6 +112,30 @@ def test_ways_that_claim_too_much_would_be_found(monkeypatch):
     monkeypatch.setattr(Proof, "certified", boasting)
     with pytest.raises(AssertionError):
         [prove_handed_over(seed) for seed in range(12)]
+
+
+def test_runs_that_rounding_stops_end_at_their_budgets():
+    """They waited for a method of more digits, which a run without an epoch left never began."""
+    assert prove_estimators(1728) is not None
+
+
+def test_only_what_zerogap_refuses_counts_as_a_refusal():
+    with pytest.raises(ValueError, match="lam") as refusal:
+        zg.Problem(np.eye(2), [-1.0, 1.0], "hinge", lam=-1.0)
+    assert refused(refusal.value) is None
+    with pytest.raises(np.linalg.LinAlgError) as fault:
+        np.linalg.cholesky(-np.eye(2))
+    with pytest.raises(np.linalg.LinAlgError):
+        refused(fault.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_doubt_of_scores_without_weights_is_known_for_rows_too_long_for_a_double():
+    rows, lengths = SimpleNamespace(width=3), np.array([0.0, 1.0, np.inf])
+    assert np.all(score_doubt(rows, lengths, 0.0) < 1e-300)
+    assert np.all(np.isfinite(score_doubt(rows, lengths, np.array([0.0, 1.0]))[:2]))
+    assert times_length(lengths, np.inf).tolist() == [0.0, np.inf, np.inf]
+    assert np.isnan(times_length(lengths, np.nan)[1:]).all()  # an unknown radius stays unknown
 
 
 @pytest.mark.parametrize("seed", [194, 402, 475, 549])

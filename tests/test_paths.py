@@ -86,6 +86,12 @@ def test_every_lambda_of_an_interval_is_proved(start):
     assert sum(count is not None for count in models) >= 48
 
 
+@pytest.mark.parametrize("seed", [824, 1539])
+def test_the_dual_variables_of_a_path_prove_what_it_claims(seed):
+    """They were those of before a refinement that moved them by percents."""
+    assert prove_path(seed)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

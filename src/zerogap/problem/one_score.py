@@ -15,6 +15,7 @@ from zerogap.display import table_html
 from zerogap.io.memory import free_memory
 from zerogap.kernels.jit import Struct
 from zerogap.kernels.minimiser import minimiser
+from zerogap.kernels.twofold import exact_sum
 from zerogap.losses import Loss, as_loss
 from zerogap.penalties import L2, ElasticNet, as_penalty
 from zerogap.problem.certificate import Certificate
@@ -485,6 +486,8 @@ class Problem(Proving, OnProcessor, Struct):
         if rest is None:
             alpha = self.feasible(alpha)
             rest, intercepts = refinement(self, w, alpha), []
+        if rest is not None:  # the same point, of which alpha alone is as much as a double can be
+            alpha, rest = exact_sum(alpha, rest)
         u = self.precise_dual_sum_of(alpha)
         u = u if rest is None else u + self.precise_dual_sum_of(rest)
         for v in (w, self.to_weights(u)):

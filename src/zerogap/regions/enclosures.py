@@ -97,14 +97,20 @@ def score_doubt(rows: Any, lengths: np.ndarray, size: Any) -> np.ndarray:
 
     Entries may have been rounded by a shift, and weights by a difference of two.
     """
-    return gamma(rows.width + 6) * np.multiply.outer(lengths, size) + 4.0 * rows.width * LEAST
+    return gamma(rows.width + 6) * _outer(lengths, size) + 4.0 * rows.width * LEAST
 
 
 def times_length(lengths: np.ndarray, radius: Any) -> np.ndarray:
     """Return lengths times radii, rounded up, where zero times infinity is zero."""
+    product = _outer(lengths, radius) * (1.0 + gamma(4)) + LEAST
+    return np.where(np.reshape(lengths, (-1,) + (1,) * np.ndim(radius)) != 0.0, product, 0.0)
+
+
+def _outer(lengths: np.ndarray, size: Any) -> np.ndarray:
+    """Return all products; zero times infinity is zero: what overflowed is finite."""
     with np.errstate(invalid="ignore"):
-        product = np.multiply.outer(lengths, radius) * (1.0 + gamma(4)) + LEAST
-    return np.where(np.reshape(lengths, (-1,) + (1,) * np.ndim(radius)) > 0.0, product, 0.0)
+        product = np.multiply.outer(lengths, size)
+    return np.where(np.logical_or.outer(lengths == 0.0, np.equal(size, 0.0)), 0.0, product)
 
 
 def outward(low: Any, high: Any, *sizes: Any) -> tuple[Any, Any]:

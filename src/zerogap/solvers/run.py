@@ -265,7 +265,8 @@ class Run:
             self._refine_record()
             if self._verdict() == "converged":
                 return "converged"
-            if reason == "rounding" and self.solver.sharpen(self.problem, self.state):
+            can_go_on = reason == "rounding" and not self._limit_reached()
+            if can_go_on and self.solver.sharpen(self.problem, self.state):
                 return ""
         return reason
 
