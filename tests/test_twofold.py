@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from zerogap.kernels import twofold
+from zerogap.kernels import lattice, twofold
 from zerogap.problem.votes import fix_shifts
 
 TWICE = Fraction(1, 2**100)  # 2^-106 is the unit; sums of some ten terms lose a few bits
@@ -114,7 +114,7 @@ def test_rounding_along_a_factor_costs_less_than_one_by_one():
     def off(v):
         return np.abs(twofold.products(X, twofold.add(twofold.twofold(v), -w))[0]).max()
 
-    assert off(twofold.rounded_along(w, factor, 0)) < 1e-3 * off(twofold.rounded(w))
+    assert off(lattice.rounded_along(w, factor, 0)) < 1e-3 * off(twofold.rounded(w))
 
 
 def test_curvature_along_shifts_leaves_other_solutions_alone():

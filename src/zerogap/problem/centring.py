@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zerogap.kernels.precise import precise_scores
-from zerogap.kernels.twofold import Factor, add, factorised, rounded_along, times
+from zerogap.kernels.lattice import rounded_along
+from zerogap.kernels.twofold import Factor, add, factorised, times
 from zerogap.problem.gap import UNIT, gamma
 from zerogap.rows import DenseRows
 
@@ -70,7 +71,7 @@ class Centred(NamedTuple):
         """Return what `nudged` does for one score, with all weights at once: scores change less.
 
         The intercept is rounded first, then one weight after another, and those that are left make
-        up for it, see `zerogap.kernels.twofold.rounded_along`.
+        up for it, see `zerogap.kernels.lattice.rounded_along`.
         """
         problem, d = self.problem, len(w)
         X, used = np.column_stack([problem.rows.dense(), np.ones(problem.shape[0])]), w != 0.0

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from zerogap.kernels.lattice import rounded_along
 from zerogap.kernels.twofold import (
     add,
     column_sums,
@@ -21,7 +22,6 @@ from zerogap.kernels.twofold import (
     factorised,
     products,
     rounded,
-    rounded_along,
     times,
     twofold,
 )
