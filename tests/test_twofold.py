@@ -114,7 +114,33 @@ def test_rounding_along_a_factor_costs_less_than_one_by_one():
     def off(v):
         return np.abs(twofold.products(X, twofold.add(twofold.twofold(v), -w))[0]).max()
 
-    assert off(lattice.rounded_along(w, factor, 0)) < 1e-3 * off(twofold.rounded(w))
+    assert off(lattice.rounded_along(w, factor, 0)[0]) < 1e-3 * off(twofold.rounded(w))
+
+
+def test_a_reduced_lattice_has_points_nearer_by():
+    """A column in three units of measurement: moves of all three together are fine ones."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((40, 1)) * [1e9, 0.70710678e9, 0.31830989e9]
+    X *= 1.0 + 1e-12 * rng.standard_normal(X.shape)
+    w = twofold.exact_sum(rng.standard_normal(3), 1e-17)
+    factor = twofold.factorised(X, np.ones(40), np.full(3, 1e-20))
+
+    def off(v):
+        return np.abs(twofold.products(X, twofold.add(twofold.twofold(v), -w))[0]).max()
+
+    one_by_one = lattice._one_by_one(w, factor, 0)
+    assert off(lattice.rounded_along(w, factor, 0)[0]) < 1e-2 * off(one_by_one)
+    assert off(one_by_one) < off(twofold.rounded(w))
+
+
+def test_free_numbers_make_up_for_what_rounding_others_costs():
+    rng = np.random.default_rng(6)
+    X = np.column_stack([np.ones(30), 1e9 + rng.standard_normal((30, 2))])
+    w = twofold.exact_sum(np.array([1.0, 1.0 / 3.0, -2.0 / 3.0]), 1e-17)
+    factor = twofold.factorised(X, np.ones(30), np.full(3, 1e-20))
+    found = lattice.rounded_along(w, factor, 1)
+    assert not found[1, 1:].any()
+    assert np.abs(twofold.products(X, twofold.add(found, -w))[0]).max() < 1e-14
 
 
 def test_curvature_along_shifts_leaves_other_solutions_alone():

@@ -165,7 +165,43 @@ def test_intercepts_far_from_zero_are_rounded_together_with_all_weights():
 
     plain = off(w, shifted.outward(w, b))
     assert plain > 1e-6  # some of a unit in the last place of an intercept of 1e11
-    assert off(*shifted.aligned(w, b)) < 1e-3 * plain
+    assert off(*shifted.aligned(w, b, 0.0)) < 1e-3 * plain
+
+
+def test_intercepts_of_twice_the_precision_are_proved_exactly():
+    """A shift of 1e16 leaves b no digit after the point; what it lacks is a second double."""
+    rng = np.random.default_rng(2)
+    X, y = rng.integers(-5, 6, (20, 2)) + 1e16 * np.array([0.0, 1.0]), rng.standard_normal(20)
+    problem = zg.Problem(X, y, "absolute", 0.1, fit_intercept=True)
+    w, alpha = np.array([0.25, -1.0]), np.where(np.arange(20) % 2, 0.5, -0.5)
+    b, low = 1e16, 0.3
+    claimed = problem.prove(w, b, problem.scores(w), alpha, b_low=low)
+    rows = [[Fraction(x) for x in row] for row in X.tolist()]
+    v, c = [Fraction(x) for x in w.tolist()], Fraction(b) + Fraction(low)
+    losses = [
+        abs(sum(x * k for x, k in zip(row, v, strict=True)) + c - Fraction(t))
+        for row, t in zip(rows, y.tolist(), strict=True)
+    ]
+    lam, duals = Fraction(problem.lam), [Fraction(a) for a in alpha.tolist()]
+    u = [sum(a * row[j] for a, row in zip(duals, rows, strict=True)) / (20 * lam) for j in range(2)]
+    primal = sum(losses) / 20 + lam / 2 * sum(k * k for k in v)
+    gains = sum(a * Fraction(t) for a, t in zip(duals, y.tolist(), strict=True)) / 20
+    gap = primal - gains + lam / 2 * sum(k * k for k in u)
+    assert gap <= Fraction(claimed.gap) <= gap + Fraction(1, 10**6)
+    assert abs(primal - Fraction(claimed.primal)) <= Fraction(claimed.blur) < Fraction(1, 10**6)
+    vague = problem.prove(w, b, problem.scores(w), alpha, doubt=low)
+    assert vague.gap > claimed.gap + 0.1
+
+
+def test_intercepts_are_shifted_in_twice_the_precision():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((30, 4)) + 10.0 ** np.arange(9, 13)
+    given = zg.Problem(X, 1e9 + rng.standard_normal(30), "absolute", fit_intercept=True)
+    shifted, w, b = centred(given), rng.standard_normal(4), 1e3 / 3.0
+    high, low, off = shifted.pair_inward(w, b)
+    meant = sum(Fraction(m) * Fraction(c) for m, c in zip(shifted.origin, w.tolist(), strict=True))
+    meant += Fraction(b) - Fraction(shifted.target)
+    assert abs(meant - Fraction(high) - Fraction(low)) <= Fraction(off) < Fraction(1, 10**12)
 
 
 def test_rounded_shifts_of_one_column_cost_nothing_in_others():

@@ -28,7 +28,7 @@ ROUNDS = 3  # a weight that has moved far has other units in its last place
 def rounded_along(w: np.ndarray, factor: Factor, free: int) -> np.ndarray:
     """Return doubles near w for which e'He is small, H = LL' the factorised matrix, e what is off.
 
-    The first `free` numbers make up for what the others cost as if they were not rounded.
+    The first `free` numbers keep twice the precision: they make up for what the others cost.
     """
     vectors = factor.columns()[:, free:, free:]  # without what the free ones make up for
     aim, found = w[:, free:], _one_by_one(w, factor, free)
@@ -54,12 +54,13 @@ def _one_by_one(w: np.ndarray, factor: Factor, free: int) -> np.ndarray:
 
 
 def _made_up_for(w: np.ndarray, factor: Factor, free: int, found: np.ndarray) -> np.ndarray:
-    """Return doubles whose free numbers are the best ones for the others."""
+    """Return doubles, and before them the free numbers that are the best ones for them."""
     off = _off(w, found)[0] / factor.scale
     for j in range(free - 1, -1, -1):
         off[j] = -float(factor.triangle[0, j + 1 :, j] @ off[j + 1 :]) / factor.triangle[0, j, j]
-        found[j] = (w[0, j] + off[j] * factor.scale[j]) + w[1, j]
-    return found
+    whole = twofold(found)
+    whole[:, :free] = add(w[:, :free], twofold((off * factor.scale)[:free]))
+    return whole
 
 
 def _off(w: np.ndarray, found: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from zerogap.kernels.jit import exact_kernel, fused
 
 @exact_kernel
 def plus(x, x_low, y, y_low):
+    """x + y."""
     total = x + y
     back = total - x
     rest = (x - (total - back)) + (y - back)
@@ -24,6 +25,7 @@ def plus(x, x_low, y, y_low):
 
 @exact_kernel
 def product_of(x, x_low, y, y_low):
+    """x y."""
     high = x * y
     low = fused(x, y, -high) + (x * y_low + x_low * y)
     total = high + low
@@ -32,6 +34,7 @@ def product_of(x, x_low, y, y_low):
 
 @exact_kernel
 def quotient(x, x_low, y, y_low):
+    """x / y."""
     first = x / y
     back, back_low = product_of(first, 0.0, y, y_low)
     rest, _ = plus(x, x_low, -back, -back_low)
@@ -42,6 +45,7 @@ def quotient(x, x_low, y, y_low):
 
 @exact_kernel
 def root(x, x_low):
+    """The square root of x."""
     first = np.sqrt(x)
     back = first * first
     rest, _ = plus(x, x_low, -back, -fused(first, first, -back))
@@ -52,12 +56,14 @@ def root(x, x_low):
 
 @exact_kernel
 def scale(x, x_low, c, high, low):
+    """x_i c_i for doubles c."""
     for i in range(len(x)):
         high[i], low[i] = product_of(x[i], x_low[i], c[i], 0.0)
 
 
 @exact_kernel
 def multiply(X, w, w_low, high, low):
+    """X w for doubles X."""
     for i in range(X.shape[0]):
         total, rest = 0.0, 0.0
         for j in range(X.shape[1]):
@@ -74,6 +80,7 @@ def multiply(X, w, w_low, high, low):
 
 @exact_kernel
 def add_rows(X, c, c_low, high, low):
+    """Add c_i times the rows of X, doubles."""
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             product = c[i] * X[i, j]
@@ -91,6 +98,7 @@ def add_rows(X, c, c_low, high, low):
 
 @exact_kernel
 def add_moments(X, h, high, low):
+    """Add sum_i h_i x_i x_i' for doubles X and h, its lower triangle."""
     for i in range(X.shape[0]):
         if h[i] == 0.0:
             continue
@@ -116,6 +124,7 @@ def add_moments(X, h, high, low):
 
 @exact_kernel
 def add_class_moments(X, of_rows, h, high, low):
+    """Add what `twofold.class_moments` returns."""
     width = X.shape[1]
     block, block_low = np.empty((width, width)), np.empty((width, width))
     for k in range(len(h)):
@@ -135,6 +144,7 @@ def add_class_moments(X, of_rows, h, high, low):
 
 @exact_kernel
 def add_product(a, a_low, b, b_low, out, out_low):
+    """Add the matrix product of a and b."""
     for i in range(a.shape[0]):
         for k in range(a.shape[1]):
             x, x_low = a[i, k], a_low[i, k]
@@ -208,6 +218,7 @@ def substitute(high, low, x, x_low):
 
 @exact_kernel
 def dot(x, x_low, y, y_low, start):
+    """The sum of x_i y_i from `start` on."""
     total, rest = 0.0, 0.0
     for i in range(start, len(x)):
         product = x[i] * y[i]

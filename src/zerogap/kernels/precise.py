@@ -16,11 +16,14 @@ import numpy as np
 from zerogap.kernels.jit import exact_kernel, fused
 
 
-def precise_scores(rows: Any, w: np.ndarray, b: float, aim: Any) -> np.ndarray:
-    """Return x_i.w + b - aim_i for all rows, rounded once; aim has one number for each row."""
+def precise_scores(rows: Any, w: np.ndarray, b: float, aim: Any, b_low: float = 0.0) -> np.ndarray:
+    """Return x_i.w + b + b_low - aim_i for all rows, rounded once, for a b_low below b's digits.
+
+    There is an aim for each row.
+    """
     z = np.empty(rows.shape[0])
     for block in rows.blocks():
-        _scores(rows, w, b, aim, z, *block)
+        _scores(rows, w, b, b_low, aim, z, *block)
     return z
 
 
@@ -103,9 +106,9 @@ def _dot(x, y):
 
 
 @exact_kernel
-def _scores(rows, w, b, aim, z, start, stop):
+def _scores(rows, w, b, b_low, aim, z, start, stop):
     for i in range(start, stop):
-        total, rest = b - aim[i], 0.0
+        total, rest = b - aim[i], b_low
         back = total - b
         rest += (b - (total - back)) + (-aim[i] - back)
         for k in rows.span(i):

@@ -224,8 +224,9 @@ def _rest(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray) -> np.ndar
     dual = votes if many else alpha[0]
     rest = refinement(inner, w, dual)
     if rest is not None:
-        b, doubt = shifted.precisely_inward(w, b)
-        rest = inner.prove(w, b, inner.scores(w), dual, rest=rest, doubt=doubt).rest
+        b, low, doubt = shifted.pair_inward(w, b)
+        given = (w, b, inner.scores(w), dual)
+        rest = inner.prove(*given, rest=rest, doubt=doubt, b_low=low).rest
     if rest is None:
         return np.zeros_like(alpha)
     if not many:

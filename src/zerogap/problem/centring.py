@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zerogap.kernels.precise import precise_scores
 from zerogap.kernels.lattice import rounded_along
+from zerogap.kernels.precise import precise_scores
 from zerogap.kernels.twofold import Factor, add, factorised, times
-from zerogap.problem.gap import UNIT, gamma
+from zerogap.problem.gap import UNIT, gamma, size_of
 from zerogap.rows import DenseRows
 
 MOST_UNITS = 10_000  # in the last place of a weight: b is rounded to 1e-4 of a unit, or less
@@ -54,24 +54,22 @@ class Centred(NamedTuple):
         round of b - m.w, as long as that moves scores less than it saves.  `sizes` are those of
         the shifted columns.
         """
-        origin, moved = DenseRows(self.origin[None, :]), np.atleast_2d(w).copy()
-        aim, found = np.array([-self.target]), []
+        moved, found = np.atleast_2d(w).copy(), []
         for v, c in zip(moved, np.atleast_1d(b), strict=True):
             for _ in range(NUDGES):
-                high = precise_scores(origin, -v, float(c), aim)[0]
-                low = precise_scores(origin, -v, float(c), aim + high)[0]
+                high, low = _pair(self.origin, -v, float(c), -self.target)
                 j, units = _best_nudge(self.origin, v, sizes, math.ulp(high), low)
                 if not units:
                     break
                 v[j] += units * math.ulp(v[j])
-            found.append(precise_scores(origin, -v, float(c), aim)[0])
+            found.append(_pair(self.origin, -v, float(c), -self.target)[0])
         return moved.reshape(w.shape), np.array(found) if np.ndim(b) else found[0]
 
-    def aligned(self, w: np.ndarray, b: float) -> tuple[np.ndarray, float]:
+    def aligned(self, w: np.ndarray, b: float, b_low: float) -> tuple[np.ndarray, float]:
         """Return what `nudged` does for one score, with all weights at once: scores change less.
 
-        The intercept is rounded first, then one weight after another, and those that are left make
-        up for it, see `zerogap.kernels.lattice.rounded_along`.
+        The intercept is b + b_low, of twice the precision.  It is rounded first, and weights move
+        with it, see `zerogap.kernels.lattice.rounded_along`.
         """
         problem, d = self.problem, len(w)
         X, used = np.column_stack([problem.rows.dense(), np.ones(problem.shape[0])]), w != 0.0
@@ -82,28 +80,37 @@ class Centred(NamedTuple):
         sizes = np.abs(w) * np.sqrt(np.square(moved[0]).sum(axis=1))
         order = np.argsort(sizes, kind="stable")
         order = order[used[order]]
-        origin, aim = DenseRows(self.origin[None, :]), np.array([-self.target])
-        high = precise_scores(origin, -w, b, aim)[0]
-        low = precise_scores(origin, -w, b, aim + high)[0]
-        meant = np.stack([np.append(w[order], high), np.append(np.zeros(len(order)), low)])
+        high, low = _pair(self.origin, -w, b, -self.target)
+        meant = np.stack([np.append(w[order], high), np.append(np.zeros(len(order)), low + b_low)])
         factor = Factor.of_columns(np.concatenate([moved[:, order], columns[:, -1:]], axis=1))
-        found, v = rounded_along(meant, factor, 0), w.copy()
+        found, v = rounded_along(meant, factor, 0)[0], w.copy()
         v[order] = found[:-1]
         return v, float(found[-1])
 
     def precisely_inward(self, w: Any, b: Any) -> tuple[Any, float]:
-        """Return `inward` in twice the precision, and how far it may be off."""
+        """Return `inward` rounded once, and how far it may be off."""
+        inner, low, off = self.pair_inward(w, b)
+        return inner, off + size_of(np.atleast_1d(low))
+
+    def pair_inward(self, w: Any, b: Any) -> tuple[Any, Any, float]:
+        """Return `inward` in twice the precision, as two doubles, and how far it may be off."""
         if not self:
-            return b, 0.0
-        origin, aim = DenseRows(self.origin[None, :]), np.array([self.target])
-        pairs = zip(np.atleast_2d(w), np.atleast_1d(b), strict=True)
-        found = np.array([precise_scores(origin, v, float(c), aim)[0] for v, c in pairs])
-        off = 2.0 * UNIT * math.sqrt(float(found @ found))
-        off += gamma(len(self.origin) + 4) * self.doubt(w, b)
-        return (found if np.ndim(b) else float(found[0])), off
+            return b, 0.0 * b, 0.0
+        models = zip(np.atleast_2d(w), np.atleast_1d(b), strict=True)
+        pairs = np.array([_pair(self.origin, v, float(c), self.target) for v, c in models])
+        high, low = pairs.T if np.ndim(b) else map(float, pairs[0])
+        off = 2.0 * UNIT * size_of(pairs[:, 1]) + gamma(len(self.origin) + 4) * self.doubt(w, b)
+        return high, low, off
 
     def __bool__(self) -> bool:
         return len(self.origin) > 0
+
+
+def _pair(origin: np.ndarray, w: np.ndarray, b: float, aim: float) -> tuple[float, float]:
+    """Return origin.w + b - aim as the sum of two doubles."""
+    row, weights = DenseRows(np.append(origin, 1.0)[None, :]), np.append(w, b)
+    high = precise_scores(row, weights, 0.0, np.array([aim]))[0]
+    return high, precise_scores(row, weights, -high, np.array([aim]))[0]
 
 
 def _best_nudge(

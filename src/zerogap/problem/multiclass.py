@@ -221,8 +221,9 @@ class MulticlassProblem(Problem):
         missing: Any,
         doubt: float = 0.0,
         rest: np.ndarray | None = None,
+        b_low: Any = 0.0,
     ) -> PreciseSums:
-        z, dual, off = self._precise_scores(w, b), self.precise_dual_parts(alpha), 0.0
+        z, dual, off = self._precise_scores(w, b, b_low), self.precise_dual_parts(alpha), 0.0
         whole = alpha if rest is None else alpha + rest
         terms = self.row_terms(z, 0.0, whole)
         if math.isinf(self.loss.smoothness):
@@ -275,13 +276,14 @@ class MulticlassProblem(Problem):
         accuracy: float,
         tolerated: float,
         rest: np.ndarray | None = None,
-    ) -> Iterator[tuple[np.ndarray, Proof, np.ndarray | None]]:
-        """Yield weights, what is proved of them, and what to add to alpha for it.
+        b_low: Any = 0.0,
+    ) -> Iterator[tuple[np.ndarray, Proof, np.ndarray | None, Any]]:
+        """Yield weights, what is proved of them, and what to add to alpha and to b for it.
 
         With kinks, votes are zero at the optimum that are almost zero close to it: these are tried
         as zero, too.
         """
-        yield from super().refined(w, b, alpha, accuracy, tolerated, rest)
+        yield from super().refined(w, b, alpha, accuracy, tolerated, rest, b_low)
         if math.isfinite(self.loss.smoothness):
             return
         votes = np.maximum(self._votes(alpha), 0.0)
@@ -290,9 +292,10 @@ class MulticlassProblem(Problem):
             settled /= settled.sum(axis=1, keepdims=True)
             yield from super().refined(w, b, self.duals_of(settled), accuracy, tolerated)
 
-    def _precise_scores(self, w: np.ndarray, b: Any) -> np.ndarray:
-        b, none = np.broadcast_to(b, self.n_classes), np.zeros(self.shape[0])
-        columns = [precise_scores(self.rows, w[k], b[k], none) for k in range(self.n_classes)]
+    def _precise_scores(self, w: np.ndarray, b: Any, b_low: Any = 0.0) -> np.ndarray:
+        none, shape = np.zeros(self.shape[0]), self.n_classes
+        models = zip(w, np.broadcast_to(b, shape), np.broadcast_to(b_low, shape), strict=True)
+        columns = [precise_scores(self.rows, v, high, none, low) for v, high, low in models]
         return np.ascontiguousarray(np.transpose(columns))
 
     def precise_dual_parts(self, alpha: np.ndarray) -> np.ndarray:

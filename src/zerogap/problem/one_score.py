@@ -475,14 +475,15 @@ class Problem(Proving, OnProcessor, Struct):
         accuracy: float,
         tolerated: float,
         rest: np.ndarray | None = None,
-    ) -> Iterator[tuple[np.ndarray, Proof, np.ndarray | None]]:
-        """Yield weights, what is proved of them, and what to add to alpha for it.
+        b_low: Any = 0.0,
+    ) -> Iterator[tuple[np.ndarray, Proof, np.ndarray | None, Any]]:
+        """Yield weights, what is proved of them, and what to add to alpha and to b for it.
 
         The dual point has twice the digits of alpha: alpha + rest, if the rest is given and alpha
         is feasible with it.  The weights are w, and those that belong to the dual point, which
         differ where few dual variables are between their bounds.
         """
-        intercepts = [b]
+        intercepts = [(b, b_low)]
         if rest is None:
             alpha = self.feasible(alpha)
             rest, intercepts = refinement(self, w, alpha), []
@@ -493,8 +494,8 @@ class Problem(Proving, OnProcessor, Struct):
         for v in (w, self.to_weights(u)):
             z = self.scores(v)
             best = self.best_intercept(z, b, accuracy) if self.fit_intercept else 0.0 * b
-            for c in (*intercepts, best):
-                yield v, self.prove(v, c, z, alpha, tolerated, rest), rest
+            for c, low in (*intercepts, (best, 0.0)):
+                yield v, self.prove(v, c, z, alpha, tolerated, rest, b_low=low), rest, low
 
     def take(self, order: np.ndarray) -> Problem:
         """Return the same problem with its rows in another order, as a copy."""

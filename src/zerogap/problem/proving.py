@@ -24,6 +24,7 @@ from zerogap.problem.gap import (
     evaluate,
     gamma,
     precise_errors,
+    size_of,
 )
 from zerogap.problem.refining import Moves
 from zerogap.problem.row_sums import (
@@ -129,9 +130,10 @@ class Proving:
         doubt: float = 0.0,
         terms: Terms | None = None,
         u: np.ndarray | None = None,
+        b_low: Any = 0.0,
     ) -> Proof:
         """Return what (w, b), with the scores z of w, and a feasible alpha prove."""
-        found, _, added = self.evaluated(w, b, z, alpha, tolerated, rest, doubt, terms, u)
+        found, _, added = self.evaluated(w, b, z, alpha, tolerated, rest, doubt, terms, u, b_low)
         return Proof.of(found, b, alpha, z, added)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -146,6 +148,7 @@ class Proving:
         doubt: float = 0.0,
         terms: Terms | None = None,
         u: np.ndarray | None = None,
+        b_low: Any = 0.0,
     ) -> tuple[Evaluation, np.ndarray, np.ndarray | None]:
         """Return the numbers of a proof, the dual sum that they are about, and what alpha lacks.
 
@@ -153,8 +156,8 @@ class Proving:
 
         Where rounding might be more than the tolerated share of P, and more than some of the gap,
         better bounds of it are tried, and then more precise arithmetic.  A `rest` that is to be
-        added to alpha, see `zerogap.problem.refining`, is tried too.  `doubt` is how far b may be
-        from the one that is meant.
+        added to alpha, see `zerogap.problem.refining`, is tried too.  The intercept that is meant
+        is b + b_low, a number of twice the precision, or at most `doubt` from it.
         """
         u = self.dual_sum(alpha) if u is None else u
         terms = self.row_terms(z, b, alpha) if terms is None else terms
@@ -169,10 +172,11 @@ class Proving:
         if coarse:
             sizes = sizes._replace(columns=self.column_sizes)
             found, errors = conclude(self, sizes, terms, w, b, penalty, u, conjugates)
-        if coarse or doubt:
-            found = displaced(self, found, doubt)
+        moved = doubt + size_of(np.atleast_1d(b_low))
+        if coarse or moved:
+            found = displaced(self, found, moved)
             coarse = found.is_coarse(tolerated)
-        given = (w, b, alpha, terms, sizes, errors, doubt)
+        given = (w, b, b_low, alpha, terms, sizes, errors, doubt)
         if coarse and not self.on_device:
             precise = self._precisely(*given)
             found, u = min((found, u), precise, key=lambda pair: pair[0].gap)
@@ -186,6 +190,7 @@ class Proving:
         self,
         w: np.ndarray,
         b: Any,
+        b_low: Any,
         alpha: np.ndarray,
         terms: Terms,
         sizes: Sizes,
@@ -200,7 +205,7 @@ class Proving:
         rounded, parts = self._rounded_columns, [alpha] if rest is None else [alpha, rest]
         numbers = np.concatenate([self.precise_balance(part) for part in parts])
         missing = self.missing_balance(numbers, self.shape[0], terms.mass)
-        sums = self.precise_sums(w, b, alpha, rounded, missing, doubt, rest)
+        sums = self.precise_sums(w, b, alpha, rounded, missing, doubt, rest, b_low)
         even = bool(len(self.weight)) or not self.share.min() < self.share.max()
         scale = self._exact_weights[1]
         known = (terms, sizes, rough, sums, missing, rounded, scale, even)
@@ -215,14 +220,15 @@ class Proving:
         missing: Any,
         doubt: float = 0.0,
         rest: np.ndarray | None = None,
+        b_low: Any = 0.0,
     ) -> PreciseSums:
-        """Return what these rows add to the proof of (w, b) and alpha, or alpha + rest.
+        """Return what these rows add to the proof of (w, b + b_low) and alpha, or alpha + rest.
 
         `rounded` are the root mean squares of columns whose entries a shift has rounded, `missing`
         is what all dual variables add up to: rows are to be found that can make it zero.  `doubt`
         is how far b may be from the one that is meant.
         """
-        z, y, dual = self._precise_scores(w, b), self.y, self.precise_dual_parts(alpha)
+        z, y, dual = self._precise_scores(w, b, b_low), self.y, self.precise_dual_parts(alpha)
         off_by = self._doubt(np.abs(z), w, b, rounded) + doubt
         if self.loss.task == "regression":
             y = np.zeros_like(y)  # scores are seen from there
@@ -265,10 +271,10 @@ class Proving:
         excess, doubt = self.missing_balance(self.precise_balance(alpha), self.shape[0], mass)
         return abs(excess) + doubt + 4.0 * UNIT * mass
 
-    def _precise_scores(self, w: np.ndarray, b: Any) -> np.ndarray:
-        """Return x_i.w + b, less the targets of a loss of residuals, rounded once."""
+    def _precise_scores(self, w: np.ndarray, b: Any, b_low: Any = 0.0) -> np.ndarray:
+        """Return x_i.w + b + b_low, less the targets of a loss of residuals, rounded once."""
         aim = self.y if self.loss.task == "regression" else np.zeros(self.shape[0])
-        return precise_scores(self.rows, w, float(b), aim)
+        return precise_scores(self.rows, w, float(b), aim, float(b_low))
 
     def precise_dual_sum_of(self, alpha: np.ndarray) -> np.ndarray:
         """Return u(alpha), rounded as if it had no large terms that cancel."""

@@ -217,6 +217,9 @@ class Auto(Solver):
     def rest(self, problem: Problem, state: AutoState) -> np.ndarray | None:
         return self._method(state).rest(problem, state.part)
 
+    def intercept_rest(self, problem: Problem, state: AutoState) -> float:
+        return self._method(state).intercept_rest(problem, state.part)
+
     def sharpen(self, problem: Problem, state: AutoState) -> bool:
         if state.sharp or state.tol < LEAST_TOLERANCE or not can_be_twofold(problem):
             return False

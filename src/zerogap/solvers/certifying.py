@@ -86,11 +86,15 @@ class Certifier:
             w, proof = self._with_best_model(w, proof)
         return self._delivered(w, proof)
 
-    def refine(self, point: Answer, accuracy: float, rest: np.ndarray | None) -> Delivered:
+    def refine(
+        self, point: Answer, accuracy: float, rest: np.ndarray | None, b_low: Any = 0.0
+    ) -> Delivered:
         """Certify an answer, and the best one so far, with all the digits that it takes.
 
-        `rest` is what to add to the dual point, in twice the precision, if the solver knows it.
+        `rest` is what to add to the dual point, in twice the precision, if the solver knows it, and
+        `b_low` what to add to the intercept.
         """
+        b_low = b_low if self.centred else 0.0  # which is what the user gets, without a shift
         best, (w, b, alpha) = self.best, point
         if alpha is None:
             alpha = self.problem.dual_point(self.problem.scores(w), b)
@@ -100,7 +104,7 @@ class Certifier:
         found = [
             self._delivered(*refined)
             for point in points
-            for refined in self.problem.refined(*point, accuracy, self.tolerated, rest)
+            for refined in self.problem.refined(*point, accuracy, self.tolerated, rest, b_low)
         ]
         return min(found, key=lambda delivered: delivered[2].gap)
 
@@ -131,19 +135,24 @@ class Certifier:
         rounding = (min(gap, 2.0 * best.blur), best.blur)
         return best.w, Proof(best.b, best.alpha, best.primal, gap, math.nan, z, *rounding)
 
-    def _delivered(self, w: np.ndarray, proof: Proof, rest: np.ndarray | None = None) -> Delivered:
-        """Return the model on the data as given, whose b is rounded, and what is proved of it."""
+    def _delivered(
+        self, w: np.ndarray, proof: Proof, rest: np.ndarray | None = None, b_low: Any = 0.0
+    ) -> Delivered:
+        """Return the model on the data as given, whose b is rounded, and what is proved of it.
+
+        The proof is one of the intercept b + b_low.
+        """
         b, problem = self.centred.outward(w, proof.b), self.problem
         if not self.centred:
             return w, b, proof
-        moved = displaced(problem, proof, self.centred.doubt(w, b))
+        moved = displaced(problem, proof, self.centred.doubt(w, b) + float(np.abs(b_low).max()))
         worse = moved.gap - proof.gap > max(ENOUGH * proof.gap, self.tolerated * proof.primal)
         if not worse and not is_blurred(moved.blur - proof.blur, proof.gap, proof.primal):
             return w, b, moved
         ways = [self.centred.nudged(w, proof.b, problem.host(problem.column_sizes))]
         small = math.prod(problem.shape) * problem.shape[1] <= MOST_ALIGNED
         if rest is not None and small and problem.loss.task != "multiclass":  # all digits matter
-            ways.append(self.centred.aligned(w, float(proof.b)))
+            ways.append(self.centred.aligned(w, float(proof.b), float(b_low)))
         found = [self._brought_back(*way, proof, rest) for way in ways]
         return min(found, key=lambda delivered: delivered[2].gap)
 
@@ -152,10 +161,10 @@ class Certifier:
     ) -> Delivered:
         """Return a model of the data as given, and what is proved of it on shifted data."""
         problem = self.problem
-        inner, off = self.centred.precisely_inward(w, b)
+        inner, low, off = self.centred.pair_inward(w, b)
         placed_w, placed_b, alpha = map(problem.place, (w, inner, proof.alpha))
         z = problem.scores(placed_w)
-        again = problem.prove(placed_w, placed_b, z, alpha, self.tolerated, rest, off)
+        again = problem.prove(placed_w, placed_b, z, alpha, self.tolerated, rest, off, b_low=low)
         return w, b, again._replace(b=inner, alpha=proof.alpha, z=problem.host(z))
 
     def check(self, path: Path) -> None:

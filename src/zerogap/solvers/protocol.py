@@ -140,6 +140,10 @@ class Solver(Parameters):
         """Return what to add to the dual point of the answer, in twice the precision, if known."""
         return None
 
+    def intercept_rest(self, problem: Problem, state: Any) -> float:
+        """Return what to add to the intercept of the last answer, in twice the precision."""
+        return 0.0
+
     def sharpen(self, problem: Problem, state: Any) -> bool:
         """Go on in higher precision where rounding hides the gap; tell whether there is a way."""
         return False

@@ -231,7 +231,8 @@ class Run:
         """Put a certificate with all the digits that it takes in the place of the last one."""
         point = self.solver.answer(self.problem, self.state)
         rest = self.solver.rest(self.problem, self.state)
-        found = self.certifier.refine(point, self.accuracy(), rest)
+        b_low = self.solver.intercept_rest(self.problem, self.state)
+        found = self.certifier.refine(point, self.accuracy(), rest, b_low)
         if found[2].gap < self.last.gap:
             self.history.rows.pop()  # of the same moment
             self._append(*found, False)

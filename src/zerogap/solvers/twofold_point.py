@@ -41,6 +41,7 @@ class TwofoldState(InteriorPointState):
     """State of `TwofoldPoint`: its weights are those of the columns of the table."""
 
     table: Any = field(default=None, metadata={"saved": False})
+    rounded: Any = field(default=(None, None), metadata={"saved": False})  # weights, and doubles
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,18 @@ class TwofoldPoint(InteriorPoint):
         return state
 
     def answer(self, problem: Any, state: Any) -> Answer:
-        w, alpha = self._best(state)
-        system = self._system(problem, state)
-        v = system.as_doubles(w)
-        if problem.l1_ratio:
-            v = self._sparse(state, system, w, v)
-        b = float(v[-1]) if problem.fit_intercept else 0.0
-        return (v * state.table.scale)[: problem.shape[1]], b, alpha[0].copy()
+        (w, alpha), d = self._best(state), problem.shape[1]
+        if state.rounded[0] is not w:
+            system = self._system(problem, state)
+            v = system.as_doubles(w)
+            state.rounded = w, self._sparse(state, system, w, v) if problem.l1_ratio else v
+        v = state.rounded[1]
+        b = float(v[0, d]) if problem.fit_intercept else 0.0
+        return (v[0] * state.table.scale)[:d], b, alpha[0].copy()
+
+    def intercept_rest(self, problem: Any, state: Any) -> float:
+        v, d = state.rounded[1], problem.shape[1]
+        return float(v[1, d]) if problem.fit_intercept else 0.0
 
     def _sparse(
         self, state: Any, system: TwofoldSystem, w: np.ndarray, v: np.ndarray

@@ -285,25 +285,25 @@ class TwofoldSystem:
         return fall / (mu * float(self.table.problem.share.max()))
 
     def as_doubles(self, w: np.ndarray) -> np.ndarray:
-        """Return weights near w, and the intercept if it is free, that are almost as good.
+        """Return doubles near w that are almost as good.
 
-        Those that add the most to scores are rounded first.
+        Those that add the most to scores are rounded first.  An intercept on shifted columns keeps
+        twice the precision: the one of the given columns is rounded instead.
         """
-        X, h = self.table.X, self.rows.h
+        X, h, problem = self.table.X, self.rows.h, self.table.problem
         sizes = np.abs(w[0]) * np.sqrt(h @ np.square(X) + self.ridge)
-        free = int(self.table.problem.fit_intercept)  # its last digits are those of other weights
+        free = int(problem.fit_intercept and len(problem.origin) > 0)
         sizes[len(sizes) - free :] = -1.0
         order = np.argsort(sizes, kind="stable")
         order = order[sizes[order] != 0.0]
-        found = np.zeros(len(sizes))
+        found, plain = np.zeros_like(w), twofold(rounded(w))
+        plain[:, len(sizes) - free :] = w[:, len(sizes) - free :]
         factor = factorised(np.ascontiguousarray(X[:, order]), h, self.ridge[order])
-        found[order] = rounded_along(np.ascontiguousarray(w[:, order]), factor, free)
-        plain = rounded(w)
+        found[:, order] = rounded_along(np.ascontiguousarray(w[:, order]), factor, free)
         return found if self.value(found) < self.value(plain) else plain
 
     def value(self, w: np.ndarray) -> float:
-        """Return what `objective` does for doubles w."""
-        w = twofold(w)
+        """Return what `objective` does for other weights."""
         return self.table.problem.value_at(self.table.scores(w), self.table.weights(w))
 
     def gap_of(self, w: np.ndarray, alpha: np.ndarray) -> float:
