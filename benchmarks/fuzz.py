@@ -1,16 +1,19 @@
 """Damaged files through the readers: each is read, or refused in the documented way.
 
-python benchmarks/fuzz.py svmlight|model [--runs N] [--seed S] [--first I] [--save FOLDER]
+python benchmarks/fuzz.py TARGET... | all [--runs N | --minutes M] [--seed S] [--first I]
+                          [--save FOLDER]
 
-Anything else is a failure: another exception, a message of several lines, a crash, 2 s of CPU time
-for one input, or 128 MB of memory.  Input number I of a seed is always the same bytes; those that
-fail are saved.
+Targets are the formats of data files (svmlight, csv, jsonl, npz, xlsx, parquet), and model, proof,
+checkpoint and store, whose checksums are made to fit again after the damage.  Anything else is a
+failure: another exception, a message of several lines, a crash, 2 s of CPU time for one input, or
+128 MB of memory.  Input number I of a seed is always the same bytes; those that fail are saved.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import math
 import mmap
 import os
 import random
@@ -22,11 +25,11 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 CPU_SECONDS, BLOCKED_SECONDS, MEMORY = 2.0, 60, 1 << 27
@@ -115,7 +118,9 @@ def is_read(target: Target, content: bytes) -> bool:
     return True
 
 
-def watch(target: Target, seed: int, numbers: range, save: Path) -> tuple[int, int, list[int]]:
+def watch(
+    target: Target, seed: int, numbers: range, save: Path, end: float = math.inf
+) -> tuple[int, int, list[int]]:
     """Give inputs to a process of their own; return how many were read and refused, and which fail.
 
     A process that fails is succeeded by another, which begins with the next input.
@@ -127,7 +132,7 @@ def watch(target: Target, seed: int, numbers: range, save: Path) -> tuple[int, i
     while len(numbers) and len(failed) < MOST_FAILURES:
         sys.stdout.flush()
         if (process := os.fork()) == 0:
-            _work(target, seed, numbers, board)
+            _work(target, seed, numbers, board, end)
         _, status = os.waitpid(process, 0)
         if status == 0:
             break
@@ -141,13 +146,15 @@ def watch(target: Target, seed: int, numbers: range, save: Path) -> tuple[int, i
     return board[1], board[2], failed
 
 
-def _work(target: Target, seed: int, numbers: range, board: memoryview) -> None:
+def _work(target: Target, seed: int, numbers: range, board: memoryview, end: float) -> None:
     """Go through the inputs and end the process; timers and limits end it before."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * resource.getpagesize() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         for number in numbers:
+            if time.monotonic() > end:
+                break
             board[0] = number
             content = damaged(target, seed, number)
             signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
@@ -159,20 +166,34 @@ def _work(target: Target, seed: int, numbers: range, board: memoryview) -> None:
     os._exit(0)
 
 
-def svmlight() -> Target:
-    """Rows of text, with all that the format allows."""
+def table(suffix: str, seeds: tuple[bytes, ...]) -> Target:
+    """Files of a format, read as training data without targets of a certain kind."""
     import numpy as np
+    from scipy import sparse
 
-    from zerogap.readers import DataError, read
+    from zerogap.readers import DataError, TableOptions, read
+
+    folder = tempfile.mkdtemp()
+    path = Path(folder, f"data.{suffix}")
+    options = TableOptions(impute="median", dates=True)
 
     def load(content: bytes) -> None:
-        sys.stdin = SimpleNamespace(buffer=io.BytesIO(content))  # type: ignore[assignment]
-        data = read("-", labelled=False)
+        path.write_bytes(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data = read(path, labelled=suffix != "svm", options=options)
         matrix = data.X
-        matrix.check_format(full_check=True)
-        assert np.isfinite(matrix.data).all()
-        assert data.y is None or (len(data.y) == matrix.shape[0] and np.isfinite(data.y).all())
+        if sparse.issparse(matrix):
+            matrix.check_format(full_check=True)
+            matrix = matrix.data
+        assert np.isfinite(matrix).all()
+        assert data.y is None or len(data.y) == data.X.shape[0]
 
+    return Target(load, DataError, seeds)
+
+
+def svmlight() -> Target:
+    """Rows of text, with all that the format allows."""
     rng = random.Random(0)
     rows = [
         f"{rng.choice([-1, 1])} "
@@ -185,7 +206,99 @@ def svmlight() -> Target:
         "1:1 2:2\n3:1e5\n",
         "2.5 1:12345678901234567890.5 1000000:1e-320\n0\n",
     )
-    return Target(load, DataError, tuple(text.encode() for text in seeds))
+    return table("svm", tuple(text.encode() for text in seeds))
+
+
+def csv() -> Target:
+    """Tables of text: separators, quotes, dates, categories, money."""
+    seeds = (
+        "a,b,y\n" + "\n".join(f"{k},{k * 0.37:.3g},{k % 2}" for k in range(20)) + "\n",
+        'a;b;y\n1,5;"x;y";01/02/2020\n2,5;z;03/04/2021\n-3,25;"q ""r""";05/06/2022\n',
+        "town\tprice\ty\nParis\t$1,037.50\t5%\nRome\t$12.00\t17%\nBonn\t$3.00\t9%\n",
+        "id,when,y\n1,2020-01-31T10:00:00,yes\n2,2021-02-28T11:30:00,no\n3,,yes\n",
+    )
+    return table("csv", tuple(text.encode() for text in seeds))
+
+
+def jsonl() -> Target:
+    """Lines of JSON."""
+    rows = [f'{{"a": {k}, "d": null, "y": "{"xyz"[k % 3]}"}}' for k in range(6)]
+    answers = ("false", "true")
+    plain = [f'{{"a": {k}, "b": {k / 7:.4f}, "y": {answers[k % 2]}}}' for k in range(9)]
+    return table("jsonl", tuple("\n".join(lines).encode() for lines in (rows, plain)))
+
+
+def npz() -> Target:
+    """Arrays, dense and sparse, and packed ones."""
+    import numpy as np
+
+    X, y = np.arange(12.0).reshape(6, 2), np.arange(6) % 2
+    csr = {"data": np.ones(3), "indices": np.array([0, 1, 0]), "indptr": np.array([0, 1, 2, 3])}
+    seeds = []
+    for write, arrays in (
+        (np.savez, {"X": X, "y": y}),
+        (np.savez, {**csr, "shape": np.array([3, 2]), "format": np.array(b"csr"), "y": y[:3]}),
+        (np.savez_compressed, {"X": X.astype(np.float32), "y": y}),
+    ):
+        file = io.BytesIO()
+        write(file, **arrays)
+        seeds.append(file.getvalue())
+    return table("npz", tuple(seeds))
+
+
+def xlsx() -> Target:
+    """A spreadsheet with numbers, texts and dates, packed and not, so that damage reaches it."""
+    import datetime
+    import zipfile
+
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for k in range(6):
+        row = ["a", "b", "y"] if k == 0 else [datetime.date(2020, 1, k), "uv"[k % 2], k]
+        book.active.append(row)
+    packed, plain = io.BytesIO(), io.BytesIO()
+    book.save(packed)
+    with zipfile.ZipFile(packed) as source, zipfile.ZipFile(plain, "w") as target:
+        for name in source.namelist():
+            target.writestr(name, source.read(name))
+
+    def seal(content: bytes) -> bytes:
+        """Make the checksums of the parts fit their damaged content."""
+        for found in re.finditer(rb"PK\x03\x04", content):
+            at = found.start()
+            if at + 30 > len(content):
+                continue
+            size, name, extra = struct.unpack_from("<I4xHH", content, at + 18)
+            body = content[at + 30 + name + extra :][:size]
+            checksum, old = struct.pack("<I", zlib.crc32(body)), content[at + 14 : at + 18]
+            content = content.replace(old, checksum)
+        return content
+
+    return replace(table("xlsx", (packed.getvalue(), plain.getvalue())), seal=seal)
+
+
+def parquet() -> Target:
+    """Columns of numbers and texts."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = pa.table({"a": [1.0, 2.0, None], "b": ["x", "y", "x"], "y": [1, 2, 3]})
+    seeds = []
+    for compression in ("none", "snappy"):
+        file = io.BytesIO()
+        pq.write_table(columns, file, compression=compression)
+        seeds.append(file.getvalue())
+    return table("parquet", tuple(seeds))
+
+
+def sealed(content: bytes) -> bytes:
+    """Return a file of ours with the length of its header and its checksum made to fit."""
+    body = content[16:-4]
+    end = body.rfind(b"]]}") + 3  # of the header: a single brace may be part of an array
+    length = struct.pack("<I", end)
+    content = content[:12] + length + body
+    return content + struct.pack("<I", zlib.crc32(content))
 
 
 def model() -> Target:
@@ -210,39 +323,117 @@ def model() -> Target:
             save(estimator.fit(X, y), path, encoder=columns)
             seeds.append(path.read_bytes())
 
-    def seal(content: bytes) -> bytes:
-        body = content[16:-4]
-        end = body.rfind(b"]]}") + 3  # of the header: a single brace may be part of an array
-        length = struct.pack("<I", end)
-        content = content[:12] + length + body
-        return content + struct.pack("<I", zlib.crc32(content))
-
     def load(content: bytes) -> None:
         file = loads(content)
         file.model.predict(np.zeros((1, file.model.n_features_in_)))
 
-    return Target(load, ModelFileError, tuple(seeds), seal)
+    return Target(load, ModelFileError, tuple(seeds), sealed)
 
 
-TARGETS = {"svmlight": svmlight, "model": model}
+def checkpoint() -> Target:
+    """Checkpoints of runs that ended early."""
+    import zerogap as zg
+    from zerogap.solvers.checkpoint import CheckpointError
+
+    X, y, _ = zg.datasets.make_simulated(40, 3, random_state=0)
+    problem = zg.Problem(X, y, "hinge", lam=0.1, fit_intercept=True)
+    path = Path(tempfile.mkdtemp(), "run")
+    seeds = []
+    for epochs in (2, 5):
+        path.unlink(missing_ok=True)
+        zg.solve(problem, zg.SDCA(), tol=0, max_epochs=epochs, random_state=0, checkpoint=path)
+        seeds.append(path.read_bytes())
+
+    def load(content: bytes) -> None:
+        path.write_bytes(content)
+        result = zg.solve(problem, zg.SDCA(), tol=0, max_epochs=6, random_state=0, checkpoint=path)
+        claim, truth = result.certificate, problem.primal(result.w, result.b)
+        assert abs(claim.primal - truth) <= 1e-12 * truth, "a certificate is not of its model"
+
+    return Target(load, CheckpointError, tuple(seeds), sealed)
+
+
+def proof() -> Target:
+    """Proof files, given to the verifier: never an exception, and no damage is called true."""
+    import numpy as np
+
+    import zerogap as zg
+    from zerogap.model_io import prove, save_proof
+
+    X, y, _ = zg.datasets.make_simulated(20, 2, random_state=0)
+    path = Path(tempfile.mkdtemp(), "model.proof")
+    model = zg.LinearClassifier("hinge", random_state=0).fit(X, y)
+    save_proof(prove(model, X, y), path)
+    with np.load(path) as arrays:
+        known = dict(arrays)
+
+    def load(content: bytes) -> None:
+        path.write_bytes(content)
+        held = zg.verify.load(path)
+        answer, _, _ = zg.verify.verify(held, X, y)
+        same = held.keys() == known.keys() and all(
+            np.array_equal(held[name], known[name]) for name in known
+        )
+        assert answer in ("true", "false", "undecided")
+        assert same <= (answer == "true"), "a true proof is refused"
+
+    return Target(load, ValueError, (path.read_bytes(),))
+
+
+def store() -> Target:
+    """Manifests of a store, whose blocks stay as they are."""
+    import zerogap as zg
+    from zerogap.store import StoreError, write_store
+    from zerogap.store.manifest import NAME
+
+    X, y, _ = zg.datasets.make_simulated(50, 3, random_state=0)
+    folder = Path(tempfile.mkdtemp(), "store")
+    write_store(folder, [(X, y)])
+    path = folder / NAME
+
+    def load(content: bytes) -> None:
+        path.write_bytes(content)
+        opened = zg.Store(folder)
+        assert opened.n_samples > 0
+
+    return Target(load, StoreError, (path.read_bytes(),))
+
+
+TARGETS = {
+    "svmlight": svmlight,
+    "csv": csv,
+    "jsonl": jsonl,
+    "npz": npz,
+    "xlsx": xlsx,
+    "parquet": parquet,
+    "model": model,
+    "checkpoint": checkpoint,
+    "proof": proof,
+    "store": store,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("target", choices=TARGETS)
-    parser.add_argument("--runs", type=int, default=100_000)
+    parser.add_argument("target", choices=[*TARGETS, "all"], nargs="+")
+    parser.add_argument("--runs", type=int, default=100_000, help="inputs for each target")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="for each target")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--save", type=Path, default=Path("fuzz-failures"))
     options = parser.parse_args()
-    start = time.perf_counter()
+    names = list(TARGETS) if "all" in options.target else options.target
     numbers = range(options.first, options.first + options.runs)
-    read, refused, failed = watch(TARGETS[options.target](), options.seed, numbers, options.save)
-    seconds = time.perf_counter() - start
-    print(
-        f"{options.target}: {read} read, {refused} refused, {len(failed)} failed, {seconds:.0f} s"
-    )
-    sys.exit(bool(failed))
+    bad = 0
+    for name in names:
+        start = time.perf_counter()
+        end = time.monotonic() + 60 * options.minutes
+        save = options.save / name
+        read, refused, failed = watch(TARGETS[name](), options.seed, numbers, save, end)
+        seconds = time.perf_counter() - start
+        print(f"{name}: {read} read, {refused} refused, {len(failed)} failed, {seconds:.0f} s")
+        bad += len(failed)
+    sys.exit(bool(bad))
 
 
 if __name__ == "__main__":

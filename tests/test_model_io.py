@@ -274,6 +274,13 @@ def test_hostile_headers_are_refused(case, content):
         loads(put_together(header, arrays))
 
 
+def test_F5_a_header_of_many_empty_arrays_is_refused_at_once(content):
+    header, _ = take_apart(content)
+    declared = [[f"a{k}", "<f8", [0]] for k in range(300_000)]
+    with pytest.raises(ModelFileError, match="declares 300000 arrays, 1000 at most"):
+        loads(put_together({**header, "arrays": declared}, b""))
+
+
 def test_F4_a_file_names_no_place_to_write_to(content, tmp_path):
     header, arrays = take_apart(content)
     header["params"] |= {"checkpoint": str(tmp_path / "victim"), "callback": "print"}

@@ -125,6 +125,14 @@ def test_sizes_are_checked_before_memory_is_taken(tmp_path):
         read(path, max_bytes=1_000_000)
 
 
+def test_F5_columns_beyond_all_memory_are_refused(tmp_path):
+    parts = {"data": np.ones(2), "indices": np.array([0, 1]), "indptr": np.array([0, 1, 2])}
+    path = tmp_path / "wide.npz"
+    np.savez(path, **parts, shape=np.array([2, 2**62]), y=np.array([0, 1]))
+    with pytest.raises(DataError, match=f"says that X has {2**62} columns"):
+        read(path)
+
+
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_two_members_of_one_name_are_refused(tmp_path):
     write_zip(tmp_path / "a.npz", [("X.npy", npy(X)), ("X.npy", npy(X)), ("y.npy", npy([1, 0]))])

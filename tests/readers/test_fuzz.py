@@ -34,13 +34,16 @@ print(read, refused, len(failed))
 """
 
 
-@pytest.mark.parametrize("name", ["svmlight", "model"])
-def test_damaged_files_are_read_or_refused(name, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", sys.stdin)  # put back what the target replaces
-    target = fuzz.TARGETS[name]()
-    runs = {"svmlight": 3000, "model": 300}[name]
+RUNS = dict.fromkeys(fuzz.TARGETS, 150) | {"svmlight": 2000, "model": 300}
+
+
+@pytest.mark.filterwarnings("ignore")  # what a damaged table is warned of
+@pytest.mark.parametrize("name", fuzz.TARGETS)
+def test_damaged_files_are_read_or_refused(name):
+    target, runs = fuzz.TARGETS[name](), RUNS[name]
+    assert all(fuzz.is_read(target, content) for content in target.seeds)
     read = sum(fuzz.is_read(target, fuzz.damaged(target, 1, number)) for number in range(runs))
-    assert 0 < read < runs // 2
+    assert read < runs // 2
 
 
 def test_inputs_are_the_same_for_the_same_numbers():

@@ -79,8 +79,8 @@ def one_line(error: BaseException) -> str:
     """Return what an error says, in one line."""
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    if isinstance(error, MemoryError) and not str(error):
-        return "not enough memory"
+    if isinstance(error, MemoryError):
+        return ": ".join(["not enough memory", *str(error).splitlines()])
     return " ".join(str(error).split()) or type(error).__name__
 
 

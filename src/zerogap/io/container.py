@@ -33,6 +33,7 @@ _CRC = struct.Struct("<I")
 _DTYPE = re.compile(r"\|[bui]1|<[ui][248]|<f[248]|<U[1-9][0-9]{0,5}")
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _DEEPEST = 16
+_MOST_ARRAYS = 1000  # of a file; ours have 12 at most: each declaration costs time and memory
 _MOST_DIGITS = 60  # of an integer; the state of a random generator has 39
 _STRANGER = "it is not a zerogap file, or its beginning is damaged"
 _INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -66,6 +67,8 @@ def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise FileError("the header is not a JSON object")
     if not isinstance(entries := header.pop("arrays", None), list):
         raise FileError("the header does not declare its arrays")
+    if len(entries) > _MOST_ARRAYS:
+        raise FileError(f"the header declares {len(entries)} arrays, {_MOST_ARRAYS} at most")
     declared = [_declaration(entry) for entry in entries]
     sizes = [dtype.itemsize * math.prod(shape) for _, dtype, shape in declared]
     room = len(content) - start - _CRC.size

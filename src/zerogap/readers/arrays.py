@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import zipfile
 import zlib
@@ -24,6 +25,10 @@ def read_arrays(stream: Stream, labelled: bool) -> tuple[Any, np.ndarray | None]
         raise
     except _DAMAGES as error:
         raise DataError(f"is damaged: {error}") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise DataError("is damaged: a part of it begins before the file does") from error
     if "X" in arrays:
         X: Any = _numbers("X", arrays["X"])
         if X.ndim != 2:
@@ -34,6 +39,11 @@ def read_arrays(stream: Stream, labelled: bool) -> tuple[Any, np.ndarray | None]
         raise DataError(f"needs an array X, or {', '.join(_CSR)} of a CSR matrix")
     if 0 in X.shape:
         raise DataError(f"is empty: the shape of X is {X.shape}")
+    if X.shape[1] * np.dtype(float).itemsize > stream.max_bytes:
+        raise DataError(
+            f"says that X has {X.shape[1]} columns: their weights alone would need more than "
+            f"max_bytes={stream.max_bytes} bytes"
+        )
     y = arrays.get("y")
     if y is None:
         if labelled:

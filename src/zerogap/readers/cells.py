@@ -293,7 +293,7 @@ def temporal_days(column: Any) -> np.ndarray:
 
     micro = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
     values = micro.cast(pa.int64())
-    whole = values.cast(pa.float64()).to_numpy(**copied(values))
+    whole = values.cast(pa.float64(), safe=False).to_numpy(**copied(values))  # to a microsecond
     return whole / 86_400e6
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import io
-import zipfile
 from itertools import islice
 from typing import Any
 
@@ -25,9 +24,14 @@ def read_sheet(stream: Stream, options: TableOptions) -> tuple[Any, int, dict[st
         raise ImportError("reading xlsx needs openpyxl: pip install 'zerogap[cli]'") from error
     content = io.BytesIO(b"".join(iter(stream.read, b"")))
     try:
-        book = openpyxl.load_workbook(content, read_only=True, data_only=True)
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError) as error:
+        return _read(openpyxl.load_workbook(content, read_only=True, data_only=True), options)
+    except (DataError, MemoryError):
+        raise
+    except Exception as error:  # openpyxl lets those of zipfile, XML and of its own types through
         raise DataError(f"is no spreadsheet that can be read: {error}") from error
+
+
+def _read(book: Any, options: TableOptions) -> tuple[Any, int, dict[str, str]]:
     names = book.sheetnames
     guesses = {}
     if options.sheet is None and len(names) > 1:

@@ -95,6 +95,8 @@ class TableFile:
                     found = _whole_parquet(stream)
             else:
                 found = self._loaded()
+            if not self.is_text:
+                found.validate(full=True)  # offsets and texts, which pyarrow takes on trust
         if found.num_rows == 0:
             raise DataError("has no rows")
         return found.rename_columns(list(self.names))
@@ -149,6 +151,8 @@ class TableFile:
                 except pa.ArrowInvalid as error:
                     self._retype(error, types)
                     raise
+                if not self.is_text:
+                    batch.validate(full=True)
                 self.place = stream.place()
                 yield pa.Table.from_batches([batch]).rename_columns(names)
 
@@ -362,8 +366,11 @@ def _json(stream: Stream) -> Any:
     import pyarrow as pa
     from pyarrow import json
 
-    if stream.start().lstrip().startswith(b"["):
+    start = stream.start().lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start.startswith(b"["):
         return _json_array(stream)
+    if not start.startswith(b"{"):  # pyarrow crashes
+        raise DataError("is no file of JSON lines: the first one must begin with {")
     return json.read_json(
         pa.PythonFile(stream, mode="r"), json.ReadOptions(block_size=_BLOCK, use_threads=False)
     )

@@ -121,10 +121,12 @@ def load(
         history = header["history"]
         if not history or not all(row.keys() >= _NEEDED for row in history):
             raise FileError("its history is not complete")
+        if not all(type(value) in (int, float) for row in history for value in row.values()):
+            raise FileError("its history holds something else than numbers")
         return history
     except CheckpointError:
         raise
-    except (OSError, AttributeError, KeyError, ValueError, TypeError) as error:
+    except (OSError, AttributeError, KeyError, ValueError, TypeError, OverflowError) as error:
         raise CheckpointError(f"{path} is not a readable checkpoint: {error}") from error
 
 
@@ -146,7 +148,16 @@ def _restore(
         elif isinstance(fresh, np.random.Generator):
             fresh.bit_generator.state = scalars[key]["generator"]
         else:
+            _check_scalar(key, scalars[key], fresh)
             setattr(owner, name, scalars[key])
+
+
+def _check_scalar(name: str, saved: Any, fresh: Any) -> None:
+    """Refuse numbers and texts of another type than the run's own."""
+    like = {float: (int, float), int: (int,), bool: (bool,), str: (str,)}
+    kinds = like.get(type(fresh), (int, float, bool, str, list, type(None)))
+    if not isinstance(saved, kinds) or (isinstance(saved, bool) and bool not in kinds):
+        raise FileError(f"its {name!r} is {short(saved)}")
 
 
 def _check_array(name: str, array: np.ndarray, fresh: Any, problem: Any) -> None:
