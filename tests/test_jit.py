@@ -23,7 +23,8 @@ TESTS = str(Path(__file__).parent)
 
 def run(code, cache, **environment):
     """Run Python code in a process of its own and return the JSON it prints last."""
-    variables = {**os.environ, "PYTHONPATH": TESTS, "NUMBA_CACHE_DIR": str(cache), **environment}
+    path = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
+    variables = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(cache), **environment}
     code = textwrap.dedent(code)
     done = subprocess.run(
         [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False
@@ -175,6 +176,41 @@ def test_unwritable_cache_still_fits(tmp_path):
     )
     assert result == 2.0
     assert not list(tmp_path.rglob("*.nbi"))
+
+
+def test_first_fit_compiles_little_and_says_so(tmp_path):
+    """Nothing of texts and shapes in error messages; one word why it takes long, one warning."""
+    compiled, warned, said = run(
+        """
+        import contextlib, io, json, sys, warnings, numpy as np
+        import numba.core.caching
+        numba.core.caching.CacheImpl._locator_classes = []  # no folder can be written
+        from numba.core import event
+
+        class Names(event.Listener):
+            def __init__(self):
+                self.seen = []
+            def on_start(self, event):
+                self.seen.append(event.data["dispatcher"].py_func.__module__)
+            def on_end(self, event):
+                pass
+
+        sys.ps1, names, err = ">>> ", Names(), io.StringIO()
+        import zerogap as zg
+        X = np.random.default_rng(0).standard_normal((90, 4))
+        with warnings.catch_warnings(record=True) as seen, contextlib.redirect_stderr(err):
+            warnings.simplefilter("always")
+            with event.install_listener("numba:compile", names):
+                zg.LinearClassifier("softmax", random_state=0).fit(X, np.arange(90) % 3)
+        print(json.dumps([names.seen, [str(w.message) for w in seen], err.getvalue()]))
+        """,
+        tmp_path,
+    )
+    assert 0 < len(compiled) <= 80
+    assert not [module for module in compiled if module.startswith("numba.cpython.unicode")]
+    assert len(warned) == 1
+    assert "NUMBA_CACHE_DIR" in warned[0]
+    assert said.count("compiling for this kind of data, once") == 1
 
 
 def test_read_only_input_compiles_nothing_new():

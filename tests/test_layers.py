@@ -74,10 +74,10 @@ def test_imports_point_downwards(path):
             assert used == here or below, f"{module} imports {used}"
 
 
-def test_only_one_file_knows_numba():
+def test_one_room_alone_knows_numba():
     users = {
         p.name
         for p in PACKAGE.rglob("*.py")
         if "import numba" in p.read_text() or "from numba" in p.read_text()
     }
-    assert users == {"jit.py", "kernels.py"}  # for processors and for GPUs
+    assert users == {"jit.py", "machine_code.py", "kernels.py"}  # for processors and for GPUs

@@ -12,7 +12,6 @@ from zerogap.cuda.device import DeviceError
 from zerogap.errors import ScaleError
 
 _LONGEST_GUESS = 24 * 3600.0  # seconds: beyond, nobody is told how long it takes on
-_NOTICED = 0.5  # seconds of compilation that are worth a word
 FAILURE, USAGE, NOT_REACHED, INTERRUPTED = 1, 2, 3, 130  # exit codes
 
 
@@ -229,13 +228,15 @@ def progress(tol: float, max_seconds: float | None = None) -> Iterator[Callable[
 
 @contextlib.contextmanager
 def compiling(command: str) -> Iterator[Callable[[], float]]:
-    """Measure what compilation takes, once for each kind of data, and tell if it is noticed."""
-    from zerogap.kernels.jit import compile_timer
+    """Measure what compilation takes, once for each kind of data, and tell why it takes long."""
+    from zerogap.kernels.machine_code import compile_timer
 
-    with compile_timer() as seconds:
+    def tell(line: str) -> None:
+        if sys.stderr.isatty():
+            note(command, line)
+
+    with compile_timer(tell) as seconds:
         yield seconds
-    if seconds() > _NOTICED and sys.stderr.isatty():
-        note(command, f"compiling, once: {seconds():.1f} s; zerogap warmup does it in advance")
 
 
 def start_bar(auto_refresh: bool = True) -> tuple[Any, Any]:

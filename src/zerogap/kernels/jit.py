@@ -1,4 +1,4 @@
-"""Let plain Python objects enter Numba kernels.  The only file that knows Numba.
+"""Let plain Python objects enter Numba kernels.  `machine_code.py` keeps them on disk.
 
 A kernel calls only methods of its arguments and functions of its own file: Numba's disk cache
 notices no other edit, except those that `Struct` makes visible by putting them into its type.
@@ -6,16 +6,12 @@ notices no other edit, except those that `Struct` makes visible by putting them 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
 import inspect
-import os
 import threading
-import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,8 +19,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, typeof, types
-from numba.core import cgutils, event
-from numba.core.caching import IndexDataCacheFile
+from numba.core import cgutils
 from numba.extending import (
     NativeValue,
     intrinsic,
@@ -37,92 +32,20 @@ from numba.extending import (
     unbox,
 )
 
-from zerogap.kernels.signals import undisturbed
+from zerogap.kernels.machine_code import compiled
 
 # Reordering sums is what lets LLVM vectorise a dot product; NaN and inf keep their meaning.
 _OPTIONS: dict[str, Any] = {
     "fastmath": {"reassoc", "contract", "arcp", "nsz"},
     "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # nobody calls kernels from C: a fifth less to compile
 }
-_CACHE = os.environ.get("ZEROGAP_NUMBA_CACHE", "1") != "0"
 _helpers: set[Path] = set()  # files of inlined functions
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile on first call, keep the machine code on disk, run without the GIL."""
-    return _compiled(function, nogil=True, **_OPTIONS)
-
-
-def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Return what Numba will compile on its first call, with machine code kept on disk."""
-    try:
-        dispatcher = njit(cache=_CACHE, **options)(function)
-    except RuntimeError:  # no folder to keep machine code in: compile in every process
-        return njit(**options)(function)
-    file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if type(file) is IndexDataCacheFile:
-        file.__class__ = _CacheFile
-    dispatcher.compile = undisturbed(dispatcher.compile)  # which also loads from disk
-    return dispatcher
-
-
-class _CacheFile(IndexDataCacheFile):
-    """Machine code on disk.  What is damaged, or from another version, is compiled again."""
-
-    def _load_index(self) -> dict[Any, str]:
-        try:
-            return super()._load_index()
-        except OSError:
-            raise
-        except Exception as error:  # a truncated pickle, or a class that has moved
-            _say_rebuilt(self._index_path, error)
-            return {}
-
-    def load(self, key: Any) -> Any:
-        try:
-            return super().load(key)
-        except Exception as error:
-            _say_rebuilt(self._index_path, error)
-            return None
-
-
-def _say_rebuilt(path: str, error: Exception) -> None:
-    """Warn once in a process that machine code on disk is of no use."""
-    if not _rebuilt:
-        _rebuilt.append(path)
-        warnings.warn(
-            f"compiled code in {os.path.dirname(path)} is damaged or from another version of "
-            f"zerogap ({type(error).__name__}): compiling it again",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-
-
-_rebuilt: list[str] = []  # the first file that was of no use
-
-
-class _CompileTimer(event.Listener):
-    """Adds up the seconds in which kernels are compiled; those inside others count once."""
-
-    def __init__(self) -> None:
-        self.seconds, self.depth, self.began = 0.0, 0, 0.0
-
-    def on_start(self, event: Any) -> None:
-        self.began = time.perf_counter() if self.depth == 0 else self.began
-        self.depth += 1
-
-    def on_end(self, event: Any) -> None:
-        self.depth -= 1
-        if self.depth == 0:
-            self.seconds += time.perf_counter() - self.began
-
-
-@contextlib.contextmanager
-def compile_timer() -> Iterator[Callable[[], float]]:
-    """Yield a function that tells for how many seconds kernels have been compiled since."""
-    timer = _CompileTimer()
-    with event.install_listener("numba:compile", timer):
-        yield lambda: timer.seconds
+    return compiled(function, nogil=True, **_OPTIONS)
 
 
 def exact_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,7 +53,7 @@ def exact_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     What makes rounding errors visible, a - (a + b - b), is zero to a compiler that may reorder.
     """
-    return _compiled(function, nogil=True, error_model="numpy")
+    return compiled(function, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 
 
 def fused(a: float, b: float, c: float) -> float:
@@ -149,16 +72,6 @@ def _multiply_add(context, a, b, c):
         return builder.fma(*args)
 
     return types.float64(types.float64, types.float64, types.float64), generate
-
-
-_met: set[tuple[Any, ...]] = set()
-
-
-def first_time(*what: Any) -> bool:
-    """Tell whether this process asks for the first time: then something is to be compiled."""
-    new = what not in _met
-    _met.add(what)
-    return new
 
 
 def rowwise(sums: int) -> Callable[[Callable[..., Any]], Any]:

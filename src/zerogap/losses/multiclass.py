@@ -235,10 +235,12 @@ class Softmax(MulticlassLoss):
 
     def near_block_step(self, p, z, q, new):
         """Newton's method on all log p_k and nu together, from p; false if it fails, as far away"""
-        if p.min() < 1e-100:
-            return False
-        logs = np.log(p)
-        best = p.argmax()
+        logs, best = np.empty(len(p)), 0
+        for k in range(len(p)):
+            if p[k] < 1e-100:
+                return False
+            logs[k] = log(p[k])
+            best = k if p[k] > p[best] else best
         nu, largest = z[best] - logs[best], 1.0
         for _ in range(20):
             total, pull, slope = 0.0, 0.0, 0.0
@@ -249,7 +251,8 @@ class Softmax(MulticlassLoss):
                 pull += weight * (z[k] + q * (p[k] - new[k]) - nu - logs[k])
                 slope += weight
             if largest < 1e-8:  # the error is about its square
-                new /= total
+                for k in range(len(new)):
+                    new[k] /= total
                 return True
             change, largest = (pull + total - 1.0) / slope, 0.0
             nu += change

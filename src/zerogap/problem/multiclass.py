@@ -455,16 +455,21 @@ def _sum_of_cycles(flow: np.ndarray) -> np.ndarray:
 @kernel
 def _scores(rows, W, z, padded, start, stop):
     for i in range(start, stop):
-        padded[:] = 0.0
+        for k in range(len(padded)):
+            padded[k] = 0.0
         rows.add_scores(padded, i, W)
-        z[i] = padded[: z.shape[1]]
+        for k in range(z.shape[1]):
+            z[i, k] = padded[k]
 
 
 @kernel
 def _add_rows(rows, c, u, padded, identity, start, stop):
     for i in range(start, stop):
-        if c[i].any():
-            padded[: c.shape[1]] = c[i]
+        moved = False
+        for k in range(c.shape[1]):
+            padded[k] = c[i, k]
+            moved = moved or c[i, k] != 0.0
+        if moved:
             rows.add_outer(u, u, i, padded, identity)
 
 

@@ -17,8 +17,8 @@ def find_shift(some: np.ndarray) -> np.ndarray:
     It has so few digits that differences are exact if values are not twice as far, nor half.
     """
     some = some.astype(np.float64, copy=False)
-    mean, spread = np.zeros((2, some.shape[1]))
-    _add_spreads(some, mean, spread)
+    mean, offset, spread = np.zeros((3, some.shape[1]))
+    _add_spreads(some, mean, offset, spread)
     return shift_from(mean, spread, some[0])
 
 
@@ -41,13 +41,12 @@ def _set_shifts(mean, spread, one, shift):
 
 
 @kernel
-def _add_spreads(some, mean, spread):
+def _add_spreads(some, mean, offset, spread):
     """Means and standard deviations of columns: those of what is left without the mean"""
     n, d = some.shape
     for i in range(n):
         for j in range(d):
             mean[j] += some[i, j] / n
-    offset = np.zeros(d)
     for i in range(n):
         for j in range(d):
             offset[j] += (some[i, j] - mean[j]) / n

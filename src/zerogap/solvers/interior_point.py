@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.kernels.jit import first_time
+from zerogap.kernels.machine_code import first_time
 from zerogap.losses import MulticlassHinge
 from zerogap.problem.row_sums import set_domain
 from zerogap.solvers.hessian import DIRECT, check_memory

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.kernels.jit import first_time, rowwise
+from zerogap.kernels.jit import rowwise
+from zerogap.kernels.machine_code import first_time
 from zerogap.losses import MulticlassHinge, Softmax
 from zerogap.penalties import L2
 from zerogap.problem.multiclass import MulticlassProblem

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.kernels.jit import first_time, kernel, rowwise
+from zerogap.kernels.jit import kernel, rowwise
+from zerogap.kernels.machine_code import first_time
 from zerogap.losses import Loss
 from zerogap.problem import Problem
 from zerogap.solvers import fused, soft_l1

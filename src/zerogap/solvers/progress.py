@@ -17,7 +17,7 @@ class Progress:
     def __init__(self, tol: float, stream: TextIO | None = None) -> None:
         self.tol = tol
         self.stream = stream or sys.stderr
-        self.live = self.stream.isatty()
+        self.live = self.stream.isatty() or _is_notebook(self.stream)
         self.began = time.monotonic()
         self.shown = -math.inf
         self.first: tuple[float, float] | None = None
@@ -59,3 +59,8 @@ class Progress:
         self.stream.write(start + text.ljust(self.width if self.live else 0) + end)
         self.stream.flush()
         self.width = len(text)
+
+
+def _is_notebook(stream: TextIO) -> bool:
+    """Tell whether this is a cell of a notebook: no terminal, but lines can be written again."""
+    return type(stream).__module__.startswith("ipykernel.")

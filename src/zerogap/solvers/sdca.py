@@ -14,7 +14,8 @@ from typing import Any, cast
 import numpy as np
 
 from zerogap.io.memory import free_memory
-from zerogap.kernels.jit import first_time, kernel, prefetch
+from zerogap.kernels.jit import kernel, prefetch
+from zerogap.kernels.machine_code import first_time
 from zerogap.penalties import L2, ElasticNet
 from zerogap.problem import Problem
 from zerogap.problem.multiclass import MulticlassProblem
@@ -99,24 +100,27 @@ def block_steps(
     averaging = len(trace) > 0
     C, last = alpha.shape[1], len(order) - 1
     padded = (C + CLASSES - 1) // CLASSES * CLASSES
-    scores, step = np.empty(padded), np.zeros(padded)
-    p, new = np.empty(C), np.empty(C)
+    scores, step = np.empty(padded), np.empty(padded)
+    p, new, z = np.empty(C), np.empty(C), scores[:C]
+    for c in range(padded):
+        step[c] = 0.0
     for k in range(len(order)):
         rows.hint(slots[min(k + 2 * _AHEAD, last)])
         rows.fetch(slots[min(k + _AHEAD, last)])
 
         i = order[k]
         s, y = problem.share[i], problem.y[i]
-        scores[:] = 0.0
+        for c in range(padded):
+            scores[c] = 0.0
         rows.add_scores(scores, slots[k], w)
         for c in range(C):
-            scores[c] += bias[0, c]
+            z[c] += bias[0, c]
             p[c] = (c == y) - alpha[i, c]
         q = s * (problem.sqnorms[i] * curvature + rho) / relax
         moved[k] = False
-        if not loss.block_step(p, scores[:C], y, q, new):
+        if not loss.block_step(p, z, y, q, new):
             continue
-        excess += s * loss.vector_excess(p, scores[:C], y)
+        excess += s * loss.vector_excess(p, z, y)
         for c in range(C):
             change = p[c] - new[c]
             if change != 0.0:
