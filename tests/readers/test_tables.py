@@ -215,3 +215,54 @@ def test_damaged_parquet_is_refused(tmp_path):
         except DataError:
             refused += 1
     assert refused > 50
+
+
+@pytest.mark.parametrize(
+    ("late", "sep"),
+    [
+        ("", ","),
+        ("7,0.1,1\n", ","),
+        ("1.5,2,1\n", ","),
+        ("1,2,0.5\n", ","),
+        ("1e400,2,1\n", ","),
+        ("NA,2,1\n", ","),
+        ("1,2,\n", ","),
+        ("5%,2,1\n", ","),
+        ("word,2,1\n", ","),
+        ("1,2,word\n", ","),
+        ('"3",2,"1"\n', ","),
+        ('"3\n",2,1\n', ","),
+        ("1,2\n", ","),
+        ("\n\n1,2,0\n\n", ","),
+        ("1,500;2;0\n", ";"),
+        ("n.a.;2;0\n1,500;2;0\n", ";"),
+    ],
+)
+def test_long_texts_of_numbers_are_read_as_others(tmp_path, monkeypatch, late, sep):
+    """The quick way gives the same bits, notes and errors as the one that looks at all rows."""
+    rng = np.random.default_rng(3)
+    point = "," if sep == ";" else "."
+    cells = (
+        f"{v:.{k % 17}f}{sep}{v * 1e9:.6g}{sep}{k % 2}" for k, v in enumerate(rng.normal(size=900))
+    )
+    text = "\n".join(["id", "b", "y"]).replace("\n", sep) + "\n"
+    text += "\n".join(cells).replace(".", point) + "\n" + late
+    path = write(tmp_path, text)
+    monkeypatch.setattr("zerogap.readers.dialect.SAMPLE", 5000)
+    monkeypatch.setattr("zerogap.readers.tables.PIECE", 4000)
+
+    def outcome():
+        try:
+            found = read(path)
+        except DataError as error:
+            return str(error)
+        about = (found.X.tobytes(), found.X.shape, found.y.tolist(), found.y.dtype)
+        return *about, found.encoder.to_json(), found.notes, found.guesses
+
+    quick = outcome()
+    if not late:  # it is taken at all
+        with monkeypatch.context() as patch:
+            patch.setattr("zerogap.readers.recipes.learn_whole", None)
+            assert outcome() == quick
+    monkeypatch.setattr("zerogap.readers.recipes.read_plain", lambda *given: None)
+    assert quick == outcome()

@@ -244,7 +244,12 @@ def _read_table(
         raise DataError("is a table, but the model was trained on a matrix (svmlight or npz)")
     if encoder is None:
         file = TableFile(opened, kind, options)
-        encoder, table = recipes.learn_whole(file, target, options)
+        plain = recipes.read_plain(file, target, options, limit)
+        if plain is not None:
+            encoder, part = plain
+        else:
+            encoder, table = recipes.learn_whole(file, target, options)
+            part = _part(file, encoder, table, True, limit)
         if target is None:
             file.guesses["target"] = str(encoder.target)
     else:
@@ -253,15 +258,7 @@ def _read_table(
         if labelled:
             roles.find_target(list(file.names), encoder.target, labelled)
         table = file.table(recipes.new_types(file, encoder))
-    names = len(table.column_names)
-    needed = table.num_rows * (8 * encoder.n_features if encoder.is_dense else 12 * names)
-    if needed > limit:
-        raise DataError(
-            f"becomes {encoder.n_features} features of {table.num_rows} rows, more than "
-            f"max_bytes={limit} bytes: leave out columns with many categories (--drop), or pool "
-            f"rare ones (--min-count)"
-        )
-    part = recipes.whole_part(file, encoder, table, labelled)
+        part = _part(file, encoder, table, labelled, limit)
     notes = [*file.notes, *part.notes]
     if file.bad_lines:
         notes.append(f"left out {file.bad_lines:,} lines with more or fewer cells than the header")
@@ -277,6 +274,21 @@ def _read_table(
         part.weight,
         part.ids,
     )
+
+
+def _part(file: Any, encoder: Encoder, table: Any, labelled: bool, limit: int) -> Any:
+    """Return the features of a table, if they fit."""
+    from zerogap.readers import recipes
+
+    names = len(table.column_names)
+    needed = table.num_rows * (8 * encoder.n_features if encoder.is_dense else 12 * names)
+    if needed > limit:
+        raise DataError(
+            f"becomes {encoder.n_features} features of {table.num_rows} rows, more than "
+            f"max_bytes={limit} bytes: leave out columns with many categories (--drop), or pool "
+            f"rare ones (--min-count)"
+        )
+    return recipes.whole_part(file, encoder, table, labelled)
 
 
 def _check_features(n_features: int | None) -> None:

@@ -1,7 +1,7 @@
 """Cells of text as numbers, dates and truth values, the way that people write them.
 
-All functions take a pyarrow array or chunked array of strings and work on its distinct values, so
-that a column of a million rows with a hundred values costs a hundred.
+All functions work on the distinct texts of a column (`Coded`), so that a column of a million rows
+with a hundred values costs a hundred.
 """
 
 from __future__ import annotations
@@ -60,8 +60,15 @@ _TURN_OF_CENTURY = 70  # years of two digits below this one are of the 21st cent
 DATE_ORDERS = ("ymd", "dmy", "mdy")
 
 
+class Coded(NamedTuple):
+    """A column of text: its texts without blanks around them, and the place of each row's own."""
+
+    texts: Any
+    places: np.ndarray
+
+
 class Numbers(NamedTuple):
-    """Cells read as numbers.
+    """Texts read as numbers.
 
     `values` are NaN where a cell is missing or no number, `bad` tells the latter; `forms` are what
     was found beside plain numbers, of percent, grouped and the currencies.
@@ -72,24 +79,35 @@ class Numbers(NamedTuple):
     forms: frozenset[str]
 
 
-def distinct(column: Any) -> tuple[Any, np.ndarray]:
-    """Return the distinct texts of a column without blanks around them, and each row's place."""
+def distinct(column: Any) -> Coded:
+    """Return the texts of a column, "" where one is missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    coded = column.cast(pa.string()).fill_null("")
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    coded = coded.dictionary_encode()
-    places = np.asarray(coded.indices)
-    return pc.utf8_trim_whitespace(coded.dictionary), places
+    if isinstance(column, pa.ChunkedArray):
+        is_coded = pa.types.is_dictionary(column.type)
+        column = column.unify_dictionaries() if is_coded else column
+        column = column.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    known = column.dictionary.cast(pa.string()).fill_null("")
+    texts = pa.concat_arrays([known, pa.array([""], pa.string())])
+    places = column.indices.fill_null(len(known)).to_numpy()
+    return Coded(pc.utf8_trim_whitespace(texts), places)
 
 
 def numbers(column: Any, decimal: str, missing: tuple[str, ...] = ()) -> Numbers:
+    """Read the cells of a column as numbers; see `read_numbers`."""
+    texts, places = distinct(column)
+    found = read_numbers(texts, decimal, missing)
+    return Numbers(found.values[places], found.bad[places], found.forms)
+
+
+def read_numbers(texts: Any, decimal: str, missing: tuple[str, ...] = ()) -> Numbers:
     """Read numbers with thousands separators, percent and currency signs, or in parentheses."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts, places = distinct(column)
     gone = _gone(texts, missing)
     texts = pc.replace_substring_regex(texts, _BLANKS, " ")
     texts = pc.replace_substring_regex(texts, "^[\u2212\u2013]", "-")
@@ -118,7 +136,7 @@ def numbers(column: Any, decimal: str, missing: tuple[str, ...] = ()) -> Numbers
     found = {"percent": percent, "grouped": grouped}
     forms = {name for name, test in found.items() if _any(test, read)}
     forms |= _currencies(texts, money, read)
-    return Numbers(values[places], (~read & ~gone)[places], frozenset(forms))
+    return Numbers(values, ~read & ~gone, frozenset(forms))
 
 
 def _gone(texts: Any, missing: tuple[str, ...]) -> np.ndarray:
@@ -168,7 +186,7 @@ def decimal_evidence(texts: list[str], sep: str) -> str | None:
 
 
 class Dates(NamedTuple):
-    """Cells read as dates: `days` since 1970, NaN where missing or none, `bad` tells the latter."""
+    """Texts read as dates: `days` since 1970, NaN where missing or none, `bad` tells the latter."""
 
     days: np.ndarray
     bad: np.ndarray
@@ -176,10 +194,16 @@ class Dates(NamedTuple):
 
 
 def dates(column: Any, order: str, missing: tuple[str, ...] = ()) -> Dates:
+    """Read the cells of a column as dates; see `read_dates`."""
+    texts, places = distinct(column)
+    found = read_dates(texts, order, missing)
+    return Dates(found.days[places], found.bad[places], found.has_time)
+
+
+def read_dates(texts: Any, order: str, missing: tuple[str, ...] = ()) -> Dates:
     """Read dates with the year, the month and the day in this order; ISO dates in any case."""
     import pyarrow.compute as pc
 
-    texts, places = distinct(column)
     gone = _gone(texts, missing)
     parts = pc.extract_regex(_with_month_numbers(texts), _DATE)
     found = ~parts.is_null().to_numpy(zero_copy_only=False)
@@ -205,7 +229,7 @@ def dates(column: Any, order: str, missing: tuple[str, ...] = ()) -> Dates:
     stated = pc.struct_field(parts, "h").to_numpy(zero_copy_only=False)
     has_time = bool(np.any(good & np.array([bool(text) for text in stated], dtype=bool)))
     values = np.where(good, days + clock, np.nan)
-    return Dates(values[places], (~good & ~gone)[places], has_time)
+    return Dates(values, ~good & ~gone, has_time)
 
 
 def date_orders(texts: Any) -> tuple[str, ...]:
@@ -217,8 +241,8 @@ def date_orders(texts: Any) -> tuple[str, ...]:
         return ()
     iso = _whole(pc.struct_field(pc.extract_regex(texts, _DATE), "a")) > 31
     if iso.all():
-        return () if dates(texts, "ymd").bad.any() else ("ymd",)
-    return tuple(order for order in ("dmy", "mdy") if not dates(texts, order).bad.any())
+        return () if read_dates(texts, "ymd").bad.any() else ("ymd",)
+    return tuple(order for order in ("dmy", "mdy") if not read_dates(texts, order).bad.any())
 
 
 def _with_month_numbers(texts: Any) -> Any:

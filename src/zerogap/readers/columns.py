@@ -115,10 +115,16 @@ class Number(Column):
         """Return the numbers of some rows, NaN where one is missing."""
         return read_numbers(self.name, column, before, self.decimal, missing)
 
+    def values(
+        self, column: Any, before: int, missing: tuple[str, ...]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of some rows, filled in, and which ones were missing."""
+        return filled(self, self.read(column, before, missing), before)
+
     def entries(self, column: Any, before: int, missing: tuple[str, ...]) -> Entries:
-        values, absent = filled(self, self.read(column, before, missing), before)
+        values, absent = self.values(column, before, missing)
         if not self.indicator:
-            return Entries(values[:, None], np.zeros((len(values), 1), dtype=np.int32))
+            return Entries(values[:, None], np.broadcast_to(np.int32(0), (len(values), 1)))
         pair = np.column_stack([values, absent])
         return Entries(pair, np.broadcast_to(np.arange(2, dtype=np.int32), pair.shape))
 
@@ -196,6 +202,10 @@ class Category(Column):
     kind: ClassVar[str] = "category"
 
     @property
+    def width(self) -> int:
+        return len(self.categories) + self.pooled
+
+    @property
     def features(self) -> tuple[str, ...]:
         named = (*self.categories, POOLED) if self.pooled else self.categories
         return tuple(f"{self.name}={value}" for value in named)
@@ -204,9 +214,12 @@ class Category(Column):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        texts = category_texts(column, missing) if self.trims else plain_texts(column)
         known = pa.array(self.categories, pa.string())
-        code = pc.index_in(texts, known).fill_null(-1).to_numpy()
+        if self.trims:
+            texts, places = category_texts(column, missing)
+            code = pc.index_in(texts, known).fill_null(-1).to_numpy()[places]
+        else:
+            code = pc.index_in(plain_texts(column), known).fill_null(-1).to_numpy()
         unseen = code < 0
         if self.pooled:
             code = np.where(unseen, len(self.categories), code)
@@ -387,7 +400,9 @@ def read_numbers(
         values = np.full(len(column), np.nan)
     else:
         values = _plain_numbers(name, column)
-    if np.isinf(values).any():
+    with np.errstate(over="ignore", invalid="ignore"):
+        doubtful = not np.isfinite(values.sum())  # one pass, where all is well
+    if doubtful and np.isinf(values).any():
         row = int(np.argmax(np.isinf(values)))
         raise CellError(
             before + row,
@@ -401,6 +416,8 @@ def _plain_numbers(name: str, column: Any) -> np.ndarray:
     import pyarrow as pa
 
     kind = pa.types
+    if column.type == pa.float64():
+        return np.asarray(column.to_numpy(**cells.copied(column)))  # nulls become NaN
     if kind.is_binary(column.type):
         raise DataError(f"column {name!r} is not text in UTF-8: give --encoding, as latin-1")
     numeric = kind.is_integer, kind.is_floating, kind.is_boolean, kind.is_decimal
@@ -412,7 +429,7 @@ def _plain_numbers(name: str, column: Any) -> np.ndarray:
     if kind.is_boolean(column.type):
         column = column.cast(pa.uint8())
     values = column.cast(pa.float64(), safe=False)
-    return np.asarray(values.to_numpy(**cells.copied(values)))  # nulls become NaN
+    return np.asarray(values.to_numpy(**cells.copied(values)))
 
 
 def read_dates(
@@ -439,16 +456,16 @@ def plain_texts(column: Any) -> Any:
     return column.cast(pa.string()).fill_null("")
 
 
-def category_texts(column: Any, missing: tuple[str, ...]) -> Any:
-    """Return a column as strings without blanks around them, "" where missing."""
+def category_texts(column: Any, missing: tuple[str, ...]) -> cells.Coded:
+    """Return the texts of a column without blanks around them, "" where missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_floating(column.type):  # a number in whose column others have a point
         column = pc.replace_substring_regex(column.cast(pa.string()), r"\.0$", "")
-    texts = pc.utf8_trim_whitespace(plain_texts(column))
+    texts, places = cells.distinct(column)
     absent = pc.is_in(texts, pa.array([*cells.MISSING_TEXTS, *missing], pa.string()))
-    return pc.if_else(absent, "", texts)
+    return cells.Coded(pc.if_else(absent, "", texts), places)
 
 
 def split_words(column: Any) -> Any:

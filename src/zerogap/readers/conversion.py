@@ -152,7 +152,7 @@ class _TableFile(_File):
             raise DataError(f"{kind} cannot be converted from standard input: give a file")
         said = repr(options) if options != TableOptions() else None
         super().__init__(path, format=kind, target=target, **({"options": said} if said else {}))
-        self.whole_target = not numeric_target
+        self.task = "regression" if numeric_target else "classification"
         self.notes: list[str] = []
 
         def seen(rows: int) -> None:
@@ -174,7 +174,7 @@ class _TableFile(_File):
         return open_source(self.path, _UNLIMITED)
 
     def pieces(self, position: Any) -> Iterator[Piece]:
-        how = (True, position or 0, self.whole_target)
+        how = (True, position or 0, self.task)
         with named(self.path):
             try:
                 for part in recipes.read_pieces(self.table, self.recipe, *how):

@@ -10,7 +10,7 @@ import numpy as np
 
 from zerogap.readers import scaling
 from zerogap.readers.column_json import check, column_from_json
-from zerogap.readers.columns import Column, Text
+from zerogap.readers.columns import Column, Number, Text
 from zerogap.readers.files import DataError
 from zerogap.readers.options import TableOptions
 
@@ -130,6 +130,11 @@ class Encoder:
             What was ignored.
         """
         notes = self.check_names(table.column_names)
+        if all(isinstance(c, Number) and not c.indicator for c in self.columns):
+            X = np.empty((table.num_rows, self.n_features))
+            for j, number in enumerate(self.columns):
+                X[:, j] = number.values(table[number.name], before, self.missing)[0]
+            return self.scaled(X), tuple(notes)
         values, features, texts, first = [], [], [], 0
         for column in self.columns:
             found = column.entries(table[column.name], before, self.missing)

@@ -41,9 +41,11 @@ class Tally:
         self.first_missing = -1
         self.type: Any = None
         self.texts: Counter[str] | None = Counter()
-        self.decimals = {decimal: _NumberTally(exact), _OTHER[decimal]: _NumberTally(exact)}
+        fills = options.impute is not None
+        signs = (decimal, _OTHER[decimal])
+        self.decimals = {sign: _NumberTally(exact, fills) for sign in signs}
         orders = (options.date_order,) if options.date_order else cells.DATE_ORDERS
-        self.orders = {order: _NumberTally(exact) for order in orders}
+        self.orders = {order: _NumberTally(exact, options.dates) for order in orders}
         self.slashed = self.has_time = False
         self.words: Counter[str] = Counter()
 
@@ -64,7 +66,7 @@ class Tally:
             days = cells.temporal_days(column)
             self._miss(np.isnan(days), before)
             self.has_time |= bool((days % 1 > 0).any())
-            self.orders.setdefault("ymd", _NumberTally(self.exact)).add(days)
+            self.orders.setdefault("ymd", _NumberTally(self.exact, self.options.dates)).add(days)
             self.orders = {"ymd": self.orders["ymd"]}
         elif pa.types.is_boolean(column.type):
             values = kinds.read_numbers(self.name, column, before, ".", ())
@@ -87,22 +89,23 @@ class Tally:
     def _add_texts(self, column: Any, before: int) -> None:
         import pyarrow.compute as pc
 
-        texts = kinds.category_texts(column, self.options.missing)
-        absent = pc.equal(texts, "").to_numpy(**cells.copied(texts))
-        self._miss(absent, before)
-        counts = pc.value_counts(texts)
-        values = counts.field("values")
+        coded = kinds.category_texts(column, self.options.missing)
+        counts = np.bincount(coded.places, minlength=len(coded.texts))
+        texts = coded.texts.to_pylist()
+        absent = np.array([not text for text in texts], dtype=bool)
+        if counts[absent].any():
+            self._miss(absent[coded.places], before)
         if self.texts is not None:
-            self.texts.update(
-                dict(zip(values.to_pylist(), counts.field("counts").to_pylist(), strict=True))
-            )
+            for text, count in zip(texts, counts.tolist(), strict=True):
+                if count:
+                    self.texts[text] += count
             if len(self.texts) > MOST_CATEGORIES:
                 self.texts = None
         for decimal, tally in self.decimals.items():
-            tally.add_text(column, decimal, self.options.missing, before)
-        self._add_dates(column, values.filter(pc.not_equal(values, "")))
+            tally.add_text(coded, counts, decimal, before)
+        self._add_dates(coded, coded.texts.filter(pc.not_equal(coded.texts, "")))
 
-    def _add_dates(self, column: Any, values: Any) -> None:
+    def _add_dates(self, coded: cells.Coded, values: Any) -> None:
         """Go on with the orders in which these texts, too, are dates."""
         if not self.orders or not len(values):
             return
@@ -110,8 +113,8 @@ class Tally:
         self.slashed |= cells.is_slashed(values)
         self.orders = {order: tally for order, tally in self.orders.items() if order in fits}
         for order, tally in self.orders.items():
-            found = cells.dates(column, order, self.options.missing)
-            tally.add(found.days)
+            found = cells.read_dates(coded.texts, order)
+            tally.add(found.days[coded.places])
             self.has_time |= found.has_time
 
     def _add_words(self, column: Any) -> None:
@@ -149,7 +152,8 @@ class Tally:
         if pa.types.is_boolean(self.type):
             return kinds.Flag(name, *self._filling(self._first))
         if not kinds.is_text(self.type):
-            return kinds.Number(name, *self._filling(self._first))
+            decimal = next(iter(self.decimals))
+            return kinds.Number(name, *self._filling(self._first), decimal=decimal)
         number = self._number()
         if number is not None:
             return number
@@ -204,7 +208,7 @@ class Tally:
     def _flag(self, pair: tuple[str, str]) -> Column:
         counts = {text.casefold(): count for text, count in (self.texts or {}).items() if text}
         zeros, ones = (counts.get(word, 0) for word in pair)
-        tally = _NumberTally(True)
+        tally = _NumberTally(True, True)
         tally.add(np.repeat([0.0, 1.0], [zeros, ones]))
         fill, indicator = self._filling(tally)
         return kinds.Flag(self.name, fill, indicator, false=pair[0], true=pair[1])
@@ -255,10 +259,10 @@ class Tally:
 
 
 class _NumberTally:
-    """Numbers so far."""
+    """Numbers so far; their sum, least and a sample only if `keeps`, for what is filled in."""
 
-    def __init__(self, exact: bool) -> None:
-        self.exact = exact
+    def __init__(self, exact: bool, keeps: bool) -> None:
+        self.exact, self.keeps = exact, keeps
         self.count = self.missing = self.bad = 0
         self.total = 0.0
         self.low = np.inf
@@ -269,6 +273,10 @@ class _NumberTally:
         self.rng = np.random.default_rng(0)
 
     def add(self, values: np.ndarray) -> None:
+        """Add numbers, of which those that are NaN are missing."""
+        if not self.keeps:
+            self.count += len(values)
+            return
         known = values[~np.isnan(values)]
         if not len(known):
             return
@@ -280,19 +288,23 @@ class _NumberTally:
             together = np.concatenate(self.sample)
             self.sample = [self.rng.choice(together, _SAMPLE, replace=False)]
 
-    def add_text(self, column: Any, decimal: str, missing: tuple[str, ...], before: int) -> None:
-        """Add texts, as long as most of them are numbers."""
-        found = cells.numbers(column, decimal, missing)
+    def add_text(self, coded: cells.Coded, counts: np.ndarray, decimal: str, before: int) -> None:
+        """Add texts, each of which occurs so often."""
+        found = cells.read_numbers(coded.texts, decimal)
         absent = np.isnan(found.values) & ~found.bad
-        if self.first_missing < 0 and absent.any():
-            self.first_missing = before + int(np.argmax(absent))
-        self.missing += int(absent.sum())
+        if self.first_missing < 0 and counts[absent].any():
+            self.first_missing = before + int(np.argmax(absent[coded.places]))
+        self.missing += int(counts[absent].sum())
         self.forms |= found.forms
-        if self.stray is None and found.bad.any():
-            row = int(np.argmax(found.bad))
-            self.stray = before + row, str(column[row].as_py()).strip()
-        self.bad += int(found.bad.sum())
-        self.add(found.values)
+        if self.stray is None and counts[found.bad].any():
+            row = int(np.argmax(found.bad[coded.places]))
+            self.stray = before + row, str(coded.texts[int(coded.places[row])].as_py())
+        self.bad += int(counts[found.bad].sum())
+        known = ~np.isnan(found.values)
+        if self.keeps:
+            self.add(found.values[coded.places])
+        else:
+            self.count += int(counts[known].sum())
 
     def filled(self, how: str, constant: float) -> float:
         """Return what takes the place of a missing value."""

@@ -18,7 +18,8 @@ from zerogap.readers.columns import CellError
 from zerogap.readers.files import DataError, Stream
 from zerogap.readers.options import TableOptions
 
-_BLOCK = 1 << 24  # bytes of text that pyarrow reads at a time: no line may be longer
+_BLOCK = 1 << 23  # bytes of text that pyarrow reads at a time: no line may be longer
+_MOST_CODED = 1 << 16  # texts of a column in a block that are each stored once
 PIECE = 1 << 20  # the same where memory is scarce: pyarrow reads 32 ahead
 _NO_NUMBER = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (.*)")
 _NO_NAME = re.compile(r"^Unnamed: \d+$")  # as pandas calls the columns of an index
@@ -26,7 +27,7 @@ _BAD_ROW = re.compile(r"^CSV parse error: (?:Row #\d+: )?E(.*)")
 
 
 class Retyped(Exception):
-    """A column of CSV is not of the type that it began with."""
+    """A column of CSV is not of the type that it began with, or cells may hold lines after all."""
 
 
 class TableFile:
@@ -66,6 +67,9 @@ class TableFile:
         self.opened, self.kind, self.options = opened, kind, options
         self.guesses: dict[str, str] = {}
         self.notes: list[str] = []
+        self.is_short = True  # text that is in memory whole when its dialect is guessed
+        self.quoted = False  # whether cells may be quoted, and hold lines then
+        self.retyped = False  # whether a column turned out to be text
         self.bad_lines = self.place = 0  # place: bytes of the file that `batches` has read
         self.dialect = dialects.Dialect(decimal=options.decimal or decimal or ".")
         self._whole: Any = None  # of formats that have no other way
@@ -75,8 +79,9 @@ class TableFile:
             if self.is_text:
                 with opened() as stream:
                     sample = _sample(stream)
-                whole = len(sample) < dialects.SAMPLE
-                self.dialect, self.guesses = dialects.guess(sample, whole, kind, options, decimal)
+                    self.quoted = stream.quoted
+                short = self.is_short = len(sample) < dialects.SAMPLE
+                self.dialect, self.guesses = dialects.guess(sample, short, kind, options, decimal)
                 given = self.dialect.names
             else:
                 given = tuple(self._schema().names)
@@ -153,6 +158,9 @@ class TableFile:
                     raise
                 if not self.is_text:
                     batch.validate(full=True)
+                if self.is_text and stream.quoted and not self.quoted:
+                    self.quoted = True
+                    raise Retyped
                 self.place = stream.place()
                 yield pa.Table.from_batches([batch]).rename_columns(names)
 
@@ -189,13 +197,19 @@ class TableFile:
         try:
             with self.opened() as stream:
                 options = self._csv_options(types, threads=threads)
-                found = csv.read_csv(pa.PythonFile(stream, mode="r"), *options)
+                file, pool = pa.PythonFile(stream, mode="r"), pa.system_memory_pool()
+                found = csv.read_csv(
+                    file, *options, memory_pool=pool
+                )  # others fault five times as much
+                if stream.quoted and not self.quoted:  # cells may hold lines after all
+                    self.quoted = True
+                    return self._read_text(types)
         except pa.ArrowInvalid as error:
             if "UTF8" not in str(error):
                 raise
             self._not_utf8()
             return self._read_text(types)
-        if any(pa.types.is_binary(type_) for type_ in found.schema.types):
+        if any(_is_binary(type_) for type_ in found.schema.types):
             self._not_utf8()
             return self._read_text(types)
         times = {f.name: pa.string() for f in found.schema if pa.types.is_time(f.type)}
@@ -220,6 +234,7 @@ class TableFile:
         if "UTF8" in str(error):
             self._not_utf8()
         types[self.names[int(found[1])]] = pa.string()
+        self.retyped = True
         raise Retyped from None
 
     def _csv_options(
@@ -244,10 +259,12 @@ class TableFile:
                 column_names=list(self.names),
                 encoding="utf8" if how.encoding in ("utf-8", "utf-8-sig") else how.encoding,
             ),
-            csv.ParseOptions(delimiter=how.sep, newlines_in_values=True, **skip),
+            csv.ParseOptions(delimiter=how.sep, newlines_in_values=self.quoted, **skip),
             csv.ConvertOptions(
-                column_types=types,
+                column_types={name: _coded(type_) for name, type_ in types.items()},
                 include_columns=only,
+                auto_dict_encode=not piece,
+                auto_dict_max_cardinality=_MOST_CODED,
                 strings_can_be_null=True,
                 null_values=[*MISSING_TEXTS, *self.options.missing],
                 decimal_point=how.decimal,
@@ -302,6 +319,19 @@ class TableFile:
                 else:
                     self._whole = _arrow(stream)
         return self._whole
+
+
+def _coded(type_: Any) -> Any:
+    """Return the type that text is read as: each text once, and its place in each row."""
+    import pyarrow as pa
+
+    return pa.dictionary(pa.int32(), type_) if pa.types.is_string(type_) else type_
+
+
+def _is_binary(type_: Any) -> bool:
+    from pyarrow import types
+
+    return types.is_binary(type_.value_type if types.is_dictionary(type_) else type_)
 
 
 def _sample(stream: Stream) -> bytes:
