@@ -262,7 +262,7 @@ def test_long_texts_of_numbers_are_read_as_others(tmp_path, monkeypatch, late, s
     quick = outcome()
     if not late:  # it is taken at all
         with monkeypatch.context() as patch:
-            patch.setattr("zerogap.readers.recipes.learn_whole", None)
+            patch.setattr("zerogap.readers.passes.learn_whole", None)
             assert outcome() == quick
-    monkeypatch.setattr("zerogap.readers.recipes.read_plain", lambda *given: None)
+    monkeypatch.setattr("zerogap.readers.passes.read_plain", lambda *given: None)
     assert quick == outcome()

@@ -237,18 +237,18 @@ def _read_table(
     name: str,
 ) -> Data:
     """Read a table into memory; its encoder is learnt here unless given."""
-    from zerogap.readers import recipes, roles
+    from zerogap.readers import passes, recipes, roles
     from zerogap.readers.tables import TableFile
 
     if encoder is not None and not encoder.columns:
         raise DataError("is a table, but the model was trained on a matrix (svmlight or npz)")
     if encoder is None:
         file = TableFile(opened, kind, options)
-        plain = recipes.read_plain(file, target, options, limit)
+        plain = passes.read_plain(file, target, options, limit)
         if plain is not None:
             encoder, part = plain
         else:
-            encoder, table = recipes.learn_whole(file, target, options)
+            encoder, table = passes.learn_whole(file, target, options)
             part = _part(file, encoder, table, True, limit)
         if target is None:
             file.guesses["target"] = str(encoder.target)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from zerogap.problem.checks import as_seed
-from zerogap.readers import Data, DataError, TableOptions, read, recipes
+from zerogap.readers import Data, DataError, TableOptions, passes, read, recipes
 from zerogap.readers.files import open_source
 from zerogap.readers.formats import TABLES, named, open_as
 from zerogap.readers.svmlight import svmlight_pieces
@@ -165,7 +165,7 @@ class _TableFile(_File):
             self.table = TableFile(self._open, kind, options)
             self.notes = self.table.notes
             how = (target, options, numeric_target, seen)
-            self.recipe = recipes.learn_pieces(self.table, *how)
+            self.recipe = passes.learn_pieces(self.table, *how)
         self.how = how
         self.feature_names = list(self.recipe.feature_names or ())
         self.encoder = self.recipe.to_json()
@@ -180,7 +180,7 @@ class _TableFile(_File):
                 for part in recipes.read_pieces(self.table, self.recipe, *how):
                     yield Piece(part.X, part.y, part.weight, part.rows, self.table.place)
             except DataError:  # a look at all rows tells better what is wrong, and what to do
-                recipes.learn_all(self.table, *self.how, self.table.first_types())
+                passes.learn_all(self.table, *self.how, self.table.first_types())
                 raise
 
 

@@ -130,9 +130,10 @@ class Encoder:
             What was ignored.
         """
         notes = self.check_names(table.column_names)
-        if all(isinstance(c, Number) and not c.indicator for c in self.columns):
+        numbers = [c for c in self.columns if isinstance(c, Number) and not c.indicator]
+        if len(numbers) == len(self.columns):
             X = np.empty((table.num_rows, self.n_features))
-            for j, number in enumerate(self.columns):
+            for j, number in enumerate(numbers):
                 X[:, j] = number.values(table[number.name], before, self.missing)[0]
             return self.scaled(X), tuple(notes)
         values, features, texts, first = [], [], [], 0

@@ -7,9 +7,8 @@ any size into stores, and predicts them.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,6 @@ from zerogap.readers.learning import LeftOut, Tally
 from zerogap.readers.options import TableOptions
 from zerogap.readers.roles import Roles, listed, tell_codes
 from zerogap.readers.tables import Retyped, TableFile
-
-_BATCHES_AT_A_TIME = 8  # learnt from: 8 MB of text
-_MOST_RETYPED = 8  # columns, one after the other: then all are read as text
-
-Seen = Callable[[int], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,134 +147,6 @@ class Recipe:
         )
 
 
-def learn_whole(file: TableFile, target: str | None, options: TableOptions) -> tuple[Encoder, Any]:
-    """Return the encoder of a table, and the table."""
-    import pyarrow as pa
-
-    roles = Roles(file, target, options)
-    forced = {n: pa.string() for n in roles.features if n in (*options.category, *options.text)}
-    table = file.table(forced)
-    recipe = Recipe(file, target, options, exact=True)
-    with located(file):
-        recipe.add(table)
-        return recipe.encoder(), table
-
-
-def read_plain(
-    file: TableFile, target: str | None, options: TableOptions, limit: int
-) -> tuple[Encoder, Part] | None:
-    """Return the encoder and the features of a long text of numbers alone, None of anything else.
-
-    Row by row this is what `learn_whole` and `whole_part` find, in half the memory and time: each
-    piece goes into the matrix while it is in the cache.
-    """
-    if not file.is_text or file.is_short or options.weight or options.id:
-        return None
-    notes = list(file.notes)
-    try:
-        encoder = _of_numbers(file, Roles(file, target, options), file.first_types(), options)
-        if encoder is None:
-            return None
-        parts = []
-        for part in read_pieces(file, encoder, labelled=True):
-            parts.append(part)
-            if file.retyped or 16 * part.rows * encoder.n_features > limit:  # joined: twice there
-                raise DataError("needs a look at all rows")
-    except DataError:  # that tells better what is wrong, and what to do
-        file.notes[:] = notes
-        return None
-    y = np.concatenate([part.y for part in parts if part.y is not None])
-    X = np.concatenate([part.X for part in parts])
-    return encoder, Part(X, y, None, None, len(X), 0, ())
-
-
-def learn_pieces(
-    file: TableFile, target: str | None, options: TableOptions, numeric: bool, seen: Seen
-) -> Encoder:
-    """Return the encoder of a table that is read some rows after others.
-
-    `numeric` tells that the target is to be a number, `seen` is told the rows so far.
-    """
-    roles, types = Roles(file, target, options), file.first_types()
-    quick = _of_numbers(file, roles, types, options)
-    if quick is not None:
-        return quick
-    return learn_all(file, target, options, numeric, seen, types)
-
-
-def _of_numbers(
-    file: TableFile, roles: Roles, types: dict[str, Any], options: TableOptions
-) -> Encoder | None:
-    """Return the encoder of a table whose first rows hold numbers alone: no need to read the rest.
-
-    What turns out to be something else is refused when it is reached.
-    """
-    import pyarrow as pa
-
-    plain = all(
-        pa.types.is_integer(types[n]) or pa.types.is_floating(types[n]) for n in roles.features
-    )
-    learns = options.impute or options.drop_missing or options.category or options.text
-    if not plain or learns or file.unnamed or not roles.features:
-        return None
-    text = kinds.is_text(types[str(roles.target)])
-    if text or kinds.is_date(types[str(roles.target)]):
-        return None
-    recipe = Recipe(file, roles.target, options, exact=False)
-    decimal = file.dialect.decimal
-    learnt = [kinds.Number(name, decimal=decimal) for name in roles.features]
-    tell_codes(file, learnt)
-    return Encoder.of_columns(
-        tuple(learnt),
-        roles.target,
-        False,
-        weight=options.weight,
-        id=options.id,
-        left_out=tuple(roles.left_out),
-        reading=recipe.reading(),
-    )
-
-
-def learn_all(
-    file: TableFile,
-    target: str | None,
-    options: TableOptions,
-    numeric: bool,
-    seen: Seen,
-    types: dict[str, Any],
-) -> Encoder:
-    """Return the encoder of a table after reading all of it; see `learn_pieces`."""
-    import pyarrow as pa
-
-    roles = Roles(file, target, options)
-    for name, type_ in types.items():
-        if name in (*options.category, *options.text):
-            types[name] = pa.string()
-        elif pa.types.is_integer(type_) and (name != roles.target or numeric):
-            types[name] = pa.float64()  # a number of the next piece may have a point
-    retyped = 0
-    while True:
-        recipe = Recipe(file, target, options, exact=False)
-        try:
-            with located(file):
-                for table in _gathered(file.batches(types)):
-                    recipe.add(table)
-                    seen(recipe.rows)
-                return recipe.encoder()
-        except Retyped:
-            retyped += 1
-            if retyped > _MOST_RETYPED:
-                types = dict.fromkeys(types, pa.string())
-
-
-def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
-    """Yield several batches as one table: what is done for each text is done less often."""
-    import pyarrow as pa
-
-    while tables := list(islice(batches, _BATCHES_AT_A_TIME)):
-        yield pa.concat_tables(tables)
-
-
 def whole_part(file: TableFile, encoder: Encoder, table: Any, labelled: bool) -> Part:
     """Return the features of a table that is in memory."""
     with located(file):
@@ -374,7 +240,7 @@ def _targets(encoder: Encoder, column: Any, before: int, labelled: bool) -> np.n
         if encoder.reading:
             texts, places = kinds.category_texts(column, encoder.missing)
         else:  # earlier versions did not trim
-            texts, places = kinds.plain_texts(column), slice(None)
+            texts, places = kinds.plain_texts(column), np.arange(len(column))
         absent = _absent(texts)[places]
         if absent.any():
             if not labelled:
