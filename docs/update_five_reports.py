@@ -15,10 +15,12 @@ BEGIN, END = "<!-- SUMMARY.md begins -->", "<!-- SUMMARY.md ends -->"
 
 def updated(page: str, summary: str) -> str:
     """Return the page with the verdicts of the summary, one level of headings deeper."""
-    verdicts = summary.partition("\n")[2].strip().replace("\n## ", "\n### ")
-    if "Quick run" in verdicts or "## Not run" in verdicts:
+    verdicts, _, lacking = summary.partition("\n")[2].partition("## Not run")
+    failed = [line for line in lacking.splitlines() if line and not line.startswith("- data set")]
+    if failed or "Quick run" in verdicts or "| not judged |" in verdicts:
         raise SystemExit("that is no full run: the page holds the verdicts of full runs alone")
-    found = re.subn(f"(?s){BEGIN}.*{END}", lambda _: f"{BEGIN}\n\n{verdicts}\n\n{END}", page)
+    text = verdicts.strip().replace("\n## ", "\n### ")
+    found = re.subn(f"(?s){BEGIN}.*{END}", lambda _: f"{BEGIN}\n\n{text}\n\n{END}", page)
     if found[1] != 1:
         raise SystemExit(f"{PAGE} has no marks")
     return found[0]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from zerogap.comparison.page import resource
 from zerogap.lab.chapters import chapters
 from zerogap.lab.chapters.s0_outputs import _OPTIONS
 from zerogap.lab.line_styles import looks
@@ -20,6 +21,14 @@ def test_nine_options_differ_in_colour_or_marker():
     found = looks(list(_OPTIONS), {})
     assert len({look.marker for look in found.values()}) == len(_OPTIONS) == 9
     assert len({(look.colour, look.symbol) for look in found.values()}) == 9
+
+
+def test_ten_lines_differ_in_their_marker_and_the_legend_has_it():
+    found = looks([f"line {k}" for k in range(10)], {}, distinct=True)
+    symbols = {look.symbol for look in found.values()}
+    assert len(symbols) == 10
+    shapes = resource("swatch.html.j2", "zerogap.comparison")
+    assert all(f'"{symbol}": "M' in shapes for symbol in symbols)
 
 
 @pytest.mark.parametrize("id", ["S1-fig2a", "S1-fig2b", "S1-fig3a", "S1-fig3b"])

@@ -107,7 +107,7 @@ def test_duality_holds_on_a_small_problem():
     assert {row["statement"] for row in rows} >= {"weak duality", "dual accuracy"}
     assert all(row["slack"] >= 0 for row in rows)
     table = pd.DataFrame(rows * 2).assign(data="made up", seed=[0] * len(rows) + [1] * len(rows))
-    judge = s0_outputs.judge_statement("weak duality")
+    judge = s0_outputs.judge_statement("So it is", "weak duality")
     assert judge(table).verdict == "holds"
     assert judge(table.assign(slack=-1.0)).verdict == "does not hold"
 
@@ -152,9 +152,9 @@ def slack(value):
 
 
 def test_statements():
-    judge = s0_outputs.judge_statement("weak duality")
-    check(judge(slack(0.0)), HOLDS, "Weak duality: no violation in 30 checks")
-    check(judge(slack(-0.02)), FAILS, "violated in 3 of 3 runs", "2 % of the objective")
+    judge = s0_outputs.judge_statement("The dual value is below", "weak duality")
+    check(judge(slack(0.0)), HOLDS, "The dual value is below, in all of 30 checks")
+    check(judge(slack(-0.02)), FAILS, "Not so in 3 of 3 runs", "2 % of the objective")
 
 
 @ALL_FOUR

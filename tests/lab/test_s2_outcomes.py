@@ -298,6 +298,14 @@ def test_aggressive(verdict: str) -> None:
     assert "times its start (SGD, constant step)" in found.robustness
 
 
+def test_every_data_set_has_its_own_number() -> None:
+    """In the order of the table, whatever the alphabet says."""
+    reached = dict(zip(DATA, (1e5, 1e3), strict=True))
+    table = descent(lambda data, lam, seed, epoch: reached[data] * np.log(2) - 0.5)
+    sentence = sgd_judges.judge_aggressive(table).sentence
+    assert f"on {DATA[0]} and {DATA[1]}, the objective reaches 100000 and 1000 times" in sentence
+
+
 @ALL_FOUR
 def test_slow(verdict: str) -> None:
     """Decades per epoch: quick at first and slow later, the other way round, or unclear."""

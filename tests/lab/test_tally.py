@@ -24,15 +24,28 @@ def costs(monkeypatch):
 
 
 def test_what_is_left_costs_what_it_is_known_to_cost(costs):
-    """One cheap run of the two, on a machine half as fast as expected."""
-    todo = cells("cheap", (0, 1)) + cells("dear", (0, 1, 2))
+    """On a machine half as fast as expected, after a while."""
+    todo = cells("cheap", range(1000)) + cells("dear", (0, 1, 2))
     tally = Tally(1, todo)
-    assert tally.left == pytest.approx(2 * 0.1 + 3 * 10.0)
-    tally.count("cheap", todo[0][1], 0.2)
-    assert (tally.done, tally.total) == (1, 5)
-    assert tally.left == pytest.approx(0.2 + 3 * 20.0)
-    tally.count("dear", todo[2][1], 15.0)
-    assert tally.left == pytest.approx(0.2 + 2 * 15.0)
+    assert tally.left == pytest.approx(1000 * 0.1 + 3 * 10.0)
+    for _, cell in todo[:500]:
+        tally.count("cheap", cell, 0.2)
+    assert (tally.done, tally.total) == (500, 1003)
+    assert tally.left == pytest.approx(500 * 0.2 + 3 * 20.0, rel=0.08)
+    tally.count("dear", todo[1000][1], 30.0)
+    tally.count("dear", todo[1001][1], 15.0)
+    assert tally.left == pytest.approx(500 * 0.2 + (20.0 + 15.0) / 2, rel=0.08)
+
+
+def test_compiling_is_not_taken_for_the_pace(costs):
+    """A first run of 8 seconds, which costs .1 from then on, and a second group that compiles."""
+    todo = cells("cheap", range(100)) + cells("dear", (0, 1, 2))
+    tally = Tally(1, todo)
+    tally.count("cheap", todo[0][1], 8.0)
+    assert tally.left == pytest.approx(99 * 0.1 + 3 * 10.0)
+    tally.count("cheap", todo[1][1], 0.1)
+    tally.count("dear", todo[100][1], 25.0)
+    assert tally.left == pytest.approx(98 * 0.1 + 2 * 10.0)
 
 
 def test_timed_runs_are_not_shared_out(costs):

@@ -12,7 +12,7 @@ from zerogap.comparison.styles import style
 # places in the palette of `zerogap.comparison.styles`
 _FAMILIES = {"sdca": 0, "asdca": 1, "pegasos": 2, "sgd": 3, "gd": 4, "bcfw": 5, "newton": 6}
 _OTHER = 6
-# names in matplotlib and plotly; more of them than `style` has, so that nine lines all differ
+# names in matplotlib and plotly; more of them than `style` has, so that ten lines all differ
 _MARKERS = (
     ("o", "circle"),
     ("s", "square"),
@@ -23,6 +23,7 @@ _MARKERS = (
     ("X", "x"),
     ("*", "star"),
     ("p", "pentagon"),
+    ("<", "triangle-left"),
 )
 
 

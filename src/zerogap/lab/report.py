@@ -204,7 +204,9 @@ def cell_text(value: Any) -> str:
         return f"{value.k} of {value.n}"
     if hasattr(value, "item"):
         value = value.item()
-    return number(value, 4) if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return number(value, 4 if abs(value) >= 1000 else 3)
 
 
 def tied(text: Any) -> str:

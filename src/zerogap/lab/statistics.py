@@ -26,7 +26,7 @@ class Interval:
     @property
     def numbers(self) -> str:
         """The estimate and its interval, where they differ; what is only rounding is 0."""
-        if self.low == self.high:
+        if number(self.low) == number(self.high):
             return number(self.estimate)
         rounding = 1e-9 * max(abs(self.low), abs(self.high))
         estimate = 0.0 if abs(self.estimate) < rounding else self.estimate

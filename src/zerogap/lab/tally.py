@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from zerogap.lab.experiment import Cell
 
+_TRUST = 10.0  # seconds of runs by which the costs of `costs.toml` count as measured here
+
 
 class Group(NamedTuple):
     """Runs that take about as long as each other: one experiment on one data set."""
@@ -51,23 +53,34 @@ class Tally:
     def left(self) -> float:
         """Seconds left: each waiting run costs what its like took, or what `costs.toml` expects.
 
-        The expectations are of another machine: they are scaled by what was measured here.
+        The expectations are of another machine: they are scaled by what was measured here.  Some
+        run of a group also compiles or reads the data: of each known group the longest run counts
+        with what was expected of it.
         """
-        spent = expected = 0.0
+        spent = expected = _TRUST
         for group, found in self.seconds.items():
-            spent += sum(found)
-            expected += len(found) * _expected(group)
-        scale = spent / expected if expected else 1.0
+            if _known(group):
+                spent += sum(found) - max(found)
+                expected += (len(found) - 1) * _expected(group)
+        scale = spent / expected
         total = {False: 0.0, True: 0.0}
         for group, count in self.waiting.items():
-            own = self.seconds.get(group)
-            each = sum(own) / len(own) if own else scale * _expected(group)
-            total[group.timed] += count * each
+            own = self.seconds.get(group, [])
+            guess = scale * _expected(group)
+            if own and _known(group):
+                guess = (guess + sum(own) - max(own)) / len(own)
+            elif own:
+                guess = sum(own) / len(own)
+            total[group.timed] += count * guess
         return total[False] / max(self.jobs, 1) + total[True]
 
 
 def _group(experiment: str, cell: Cell) -> Group:
     return Group(experiment, cell.data.label or cell.data.name, cell.timed)
+
+
+def _known(group: Group) -> bool:
+    return group.experiment in _costs()
 
 
 def _expected(group: Group) -> float:

@@ -192,8 +192,9 @@ def _orders(id: str, place: str, covers: tuple[str, ...], **more: Any) -> Experi
             Lines(
                 id=id,
                 title=title,
-                caption="Random with repetition, a new permutation each "
-                "epoch, or one random order kept.",
+                caption="Random with repetition, a new permutation each epoch, or one random order "
+                "kept. The verdicts are given by the mean distance, which is what one sees on the "
+                "report's linear axis; the logarithmic one shows the end of the runs, too.",
                 covers=covers,
                 y=("suboptimality", "primal"),
                 x=("epoch", "updates", "examples", "cpu_seconds"),
@@ -281,7 +282,7 @@ def _by_lambda(number: int, *solvers: str) -> Lines:
     first, second = ("hinge_primal", "primal") if smooth else ("primal", "hinge_primal")
     return Lines(
         id=f"S0-fig{number}",
-        title=f"Figure {number}: influence of lambda on {solvers[0]}, genomic data",
+        title=f"Figure {number}: {solvers[0]} by lambda, genomic data",
         caption="A line per lambda, from dark (small) to light (large)." + hinge * smooth,
         covers=("S0-48",),
         where={"solver": solvers},

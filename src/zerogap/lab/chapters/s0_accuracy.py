@@ -78,7 +78,7 @@ TABLE_2 = Experiment(
         Points(
             id="S0-tab2-accuracy",
             title="Table 2 as a figure: accuracy minus that of the true beta",
-            caption="Over new samples. The printed differences lie between the grey lines.",
+            caption="Over new samples. The printed differences lie between the dotted lines.",
             value="over_beta",
             by="output",
             where={"data": "simulated"},

@@ -320,18 +320,17 @@ def coordinates(table: Any) -> Any:
 # Theorems
 
 
-def judge_statement(*names: str) -> Callable[[Any], Verdict]:
-    """Return the judge of inequalities that no record of any run may violate."""
+def judge_statement(words: str, *names: str) -> Callable[[Any], Verdict]:
+    """Return the judge of inequalities, said in words, that no record of any run may violate."""
 
     def judge(table: Any) -> Verdict:
         found = table[table["statement"].isin(names)]
         good = found.groupby(["data", "seed"])["slack"].min() >= 0
         checks, worst = int(found["checks"].sum()), float(found["slack"].min())
-        what = " and ".join(names)
         sentence = {
-            HOLDS: f"{what.capitalize()}: no violation in {checks:,} checks.",
-            FAILS: f"{what.capitalize()} is violated in {int((~good).sum())} of {len(good)} runs, "
-            f"by up to {number(-100 * worst)} % of the objective.",
+            HOLDS: f"{words}, in all of {checks:,} checks.",
+            FAILS: f"Not so in {int((~good).sum())} of {len(good)} runs, by up to "
+            f"{number(-100 * worst)} % of the objective: {words[0].lower()}{words[1:]}.",
         }
         count = Count("never violated", int(good.sum()), len(good))
         return conclude([always(count)], sentence, (count,), "the run")

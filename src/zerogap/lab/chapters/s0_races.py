@@ -318,7 +318,11 @@ def judge_wide(table: Any) -> Verdict:
 def judge_tall(table: Any, *figures: Any) -> Verdict:
     """ASDCA is first of the four in the report's own runs, figures 1 and 3; then on other data."""
     found = _together(figures, "updates", lambda places: order(places)[0] == "ASDCA")
-    own = [count for ways in found.values() for count in ways.values()]
+    own = [
+        Count(f"ASDCA is first: {count.what}", count.k, count.n)
+        for ways in found.values()
+        for count in ways.values()
+    ]
     answers = {("", p, left): mostly(c) for p, ways in found.items() for left, c in ways.items()}
     counts, further = _advised(table, "ASDCA", min)
     return conclude(

@@ -90,9 +90,30 @@ DUALITY = Experiment(
     epochs=30,
     function=duality,
     claims=(
-        claim("S0-07", outputs.judge_statement("weak duality", "strong duality")),
-        claim("S0-09", outputs.judge_statement("stopping rule")),
-        claim("S0-16b", outputs.judge_statement("dual accuracy")),
+        claim(
+            "S0-07",
+            outputs.judge_statement(
+                "The dual value is at most the optimum and the primal value at least, and at the "
+                "end of a long run the three agree to its accuracy",
+                "weak duality",
+                "strong duality",
+            ),
+        ),
+        claim(
+            "S0-09",
+            outputs.judge_statement(
+                "A run that stops when its relative gap is 0.001 is that near to the optimum",
+                "stopping rule",
+            ),
+        ),
+        claim(
+            "S0-16b",
+            outputs.judge_statement(
+                "The distance from the optimum is at most (R + sqrt(2 lambda)) times the root of "
+                "2 eps_D / lambda, where eps_D is the dual distance",
+                "dual accuracy",
+            ),
+        ),
     ),
     differs=("The constant is worked out: eps <= (R + sqrt(2 lambda)) sqrt(2 eps_D / lambda).",),
     errata=("E0-1", "E0-2", "E0-6"),

@@ -339,8 +339,9 @@ CODE = Experiment(
         "matrix products, which NumPy's library shares out among threads that keep the processor "
         "busy while they wait; here each process has one thread. Tried once: with two threads a "
         "batch takes twice the CPU time in the same wall time, so that eight would turn the "
-        "factor 0.54 of the columns into 4.3. On 40 components the products are too small for "
-        "threads, and there the report's factor, 0.1, is of the size of ours.",
+        "factor of the columns, a little more than 1/2, into more than 4. On 40 components the "
+        "products are too small for threads, and there the report's factor, 0.1, is of the size "
+        "of ours.",
     ),
     errata=("E1-13", "E1-18"),
     quick={"seeds": range(2), "epochs": 2},

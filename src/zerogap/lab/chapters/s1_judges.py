@@ -269,9 +269,9 @@ def same_error(curves: Any, splits: Any) -> Verdict:
         f"The mean test errors of the three solvers differ by {largest:.2g} points at most.",
         effects,
         "the solver and the epoch",
-        f"On splits by photograph they differ by {elsewhere:.2g} points at most. At lambda = 1.6 "
-        f"{100 * inside:.3g} % of the rows are inside the margin; where all are, the optimum is "
-        "the mean of y x over lambda, which every solver finds at once.",
+        f"On splits by photograph they differ by {elsewhere:.2g} points at most. With lambda = "
+        f"1.6, {100 * inside:.3g} % of the rows are inside the margin; where all are, the optimum "
+        "is the mean of y x over lambda, which every solver finds at once.",
         further,
     )
 

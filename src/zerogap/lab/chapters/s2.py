@@ -32,10 +32,10 @@ from zerogap.lab.chapters.s2_figures import (
     FIG_3,
     FIG_3_ALL,
     FIG_4,
+    GAPS,
     LABELS,
     MAJORITY,
     METRICS,
-    ROUNDING,
     SCALED,
     SETTINGS,
     SMALL,
@@ -44,6 +44,7 @@ from zerogap.lab.chapters.s2_figures import (
 from zerogap.lab.chapters.s2_output_cells import changes
 from zerogap.lab.chapters.s2_tables import (
     PUT,
+    ROUNDING,
     SDCA,
     SGD,
     SGD_ARMS,
@@ -104,7 +105,7 @@ LOCAL = Experiment(
             "S2-minimum",
             "Accuracy, certificate and distance from the optimum",
             take_apart,
-            note=ROUNDING,
+            note=GAPS,
         ),
     ),
     claims=(
@@ -140,12 +141,13 @@ STARTS = Experiment(
                     "at the start": median(part["start"]),
                     "at the end": median(part["end"]),
                     "largest at the end": part["end"].max(),
-                    "largest gap": max(part["gap"].max(), 1e-16),
+                    "largest gap": max(part["gap"].max(), ROUNDING),
                     "objective, largest minus smallest": part["primal"].max()
                     - part["primal"].min(),
                 }
                 for (data, step), part in table.groupby(["data", "solver"], sort=False)
             ],
+            note=GAPS,
         ),
     ),
     differs=("Not in the report: dual variables drawn uniformly from their domain.",),
@@ -291,7 +293,7 @@ LOSSES = Experiment(
             labels=LABELS,
         ),
     ),
-    tables=(Table("S2-losses", "Losses at the end of the runs", summarise_losses, note=ROUNDING),),
+    tables=(Table("S2-losses", "Losses at the end of the runs", summarise_losses, note=GAPS),),
     original={"losses": "formulas only; the deleted first version had them"},
     differs=(
         "The formulas are the corrected ones; squared and absolute loss regress on -1 and +1.",

@@ -12,6 +12,7 @@ from zerogap.lab.chapters.s2_cells import CLOSED, majority, reported, sweep, tes
 from zerogap.lab.chapters.s2_tables import (
     FIVE,
     PUT,
+    ROUNDING,
     SDCA,
     SGD,
     TABLE_1,
@@ -45,7 +46,7 @@ SMALL = (_arrhythmia(), _adult())
 ALL = (_adult(rows=None),)
 METRICS = (test_accuracy, majority, "norm")
 MAJORITY = {"majority": "most frequent class"}
-ROUNDING = "Gaps below 1e-16 are rounding, and shown as 1e-16."
+GAPS = f"Gaps below {ROUNDING:g} are rounding, and shown as {ROUNDING:g}."
 LABELS = {
     "test_accuracy": "test accuracy",
     "recorded": "loss as the report recorded it, c sum + |w|² / 2",
@@ -143,8 +144,7 @@ FIG_1 = _curves(
             "S2-fig1-readings",
             "What can be read off the curves",
             summarise_curves,
-            note="The top of a curve that moves is chance: it is picked on the test rows. "
-            + ROUNDING,
+            note="The top of a curve that moves is chance: it is picked on the test rows. " + GAPS,
         ),
     ),
     differs=DIFFERS,
@@ -180,7 +180,10 @@ ALL_ROWS = _curves(
     seeds=range(5),
     tables=(
         Table(
-            "S2-adult-readings", "What can be read off the curves", summarise_curves, note=ROUNDING
+            "S2-adult-readings",
+            "What can be read off the curves",
+            summarise_curves,
+            note=GAPS,
         ),
     ),
     differs=("All rows, of which the report used 1200; 5 splits.",),

@@ -25,7 +25,7 @@ from zerogap.lab import (
 from zerogap.lab.chapters.s0_races import MUCH
 from zerogap.lab.chapters.s2_cells import CLOSED
 from zerogap.lab.chapters.s2_judges import POINT, so
-from zerogap.lab.chapters.s2_tables import SGD_ARMS
+from zerogap.lab.chapters.s2_tables import SGD_ARMS, with_loss, with_place
 from zerogap.lab.statistics import number
 
 # Output
@@ -49,7 +49,8 @@ def judge_average(table: Any, stops: Any) -> Verdict:
     """The average changes less from stop to stop than the last iterate, and its gap is smaller."""
     gaps = _average_minus_last(_longest(table, CLOSED), "gap", ("data",))
     moves = _average_minus_last(stops, "change", ("data",))
-    every = _average_minus_last(table, "gap", ("data", "loss", "passes"))
+    lengths = with_loss(table).assign(passes=table["passes"].map("{} epochs".format))
+    every = _average_minus_last(lengths, "gap", ("place", "passes"))
     last = stops[stops["solver"] == "SDCA, last"].groupby("data", sort=False)["change"].median()
 
     def times(effects: list[Interval]) -> str:
@@ -139,8 +140,8 @@ def judge_no_stopping(table: Any) -> Verdict:
         )
 
     sentence = (
-        "SGD computes no bound of its distance from the optimum, and to stop when its objective "
-        "changes by less than 1 % from record to record stops more than 5 % above the optimum in "
+        "SGD computes no bound of its distance from the optimum, and stopping when its objective "
+        "changes by less than 1 % from record to record ends more than 5 % above the optimum in "
         f"{told(misled)}."
     )
     robustness = (
@@ -164,7 +165,8 @@ def _stopped_early(run: Any) -> bool:
 def judge_aggressive(table: Any) -> Verdict:
     """With the smallest lambda SGD's first epoch takes the objective above its start, and more."""
     first = table[(table["epoch"] > 0) & (table["epoch"] <= 1)]
-    worst = first.groupby(["solver", "lam", "data", "seed"])["primal"].max().reset_index()
+    keys = ["solver", "lam", "data", "seed"]
+    worst = first.groupby(keys, sort=False)["primal"].max().reset_index()
     small, large = worst["lam"].min(), worst["lam"].max()
 
     def rises(k: int, lam: float) -> list[Interval]:
@@ -201,7 +203,7 @@ def _rises(worst: Any) -> list[Interval]:
             np.log10(part["primal"] / np.log(2)),
             f"log10 of largest P in epoch 1 / P(0), {part['solver'].iloc[0]}, {name}",
         )
-        for name, part in split(worst, ("lam", "data"))
+        for name, part in split(with_place(worst), ("place",))
     ]
 
 
@@ -213,7 +215,7 @@ def judge_slow(table: Any) -> Verdict:
 
     def rates(name: str) -> list[Interval]:
         found = []
-        for place, part in split(log[log["solver"] == name], ("data", "lam")):
+        for place, part in split(with_place(log[log["solver"] == name]), ("place",)):
             changes = []
             for _, run in part[part["epoch"] > 0].groupby("seed"):
                 run = run.sort_values("epoch")
@@ -230,7 +232,7 @@ def judge_slow(table: Any) -> Verdict:
         paired_difference(
             part, "log", "SDCA", SGD_ARMS[0].name, what=f"log10 distance, SDCA - SGD, {place}"
         )
-        for place, part in split(ends, ("data", "lam"))
+        for place, part in split(with_place(ends), ("place",))
     ]
     lams, names = table["lam"].nunique(), [name for name, _ in split(table, ("data",))]
 
@@ -243,7 +245,7 @@ def judge_slow(table: Any) -> Verdict:
         f"{turn:.0f} less than half of what it was before for {told(own)}."
     )
     robustness = (
-        f"After {end:.0f} epochs SDCA is closer to the optimum for {told(behind)}; lambdas on one "
-        "data set are much alike as problems."
+        f"After {end:.0f} epochs SDCA is closer to the optimum for {told(behind)} (problems that "
+        "differ in lambda alone are much alike)."
     )
     return conclude(map(below, own), sentence, own, "the data and lambda", robustness, behind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from zerogap.lab import Arm, Data, Experiment, Lines, Table, claim
 from zerogap.lab.chapters import s2_judges as judges
 from zerogap.lab.chapters.s2_cells import RULES, TARGET, logistic_steps, step_time, stopping_times
-from zerogap.lab.chapters.s2_figures import LABELS, ROUNDING, SCALED, SMALL
+from zerogap.lab.chapters.s2_figures import GAPS, LABELS, SCALED, SMALL
 from zerogap.lab.chapters.s2_tables import (
     PUT,
     SDCA,
@@ -92,9 +92,7 @@ STEP = Experiment(
         ),
     ),
     tables=(
-        Table(
-            "S2-step", "Speed of the rules for the logistic step", summarise_steps, note=ROUNDING
-        ),
+        Table("S2-step", "Speed of the rules for the logistic step", summarise_steps, note=GAPS),
     ),
     claims=(
         claim("S2-15a", judges.judge_closed_form),
