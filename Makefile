@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-quick test-gpu lint types docs docs-quick bench bench-quick bench-parts bench-gpu results fuzz chaos faults prove tamper tables clean
+.PHONY: demo test test-quick test-gpu lint types docs docs-quick bench bench-quick bench-parts bench-gpu results fuzz chaos faults soak prove tamper tables clean
 
 demo: $(VENV)/.demo
 	$(BIN)/zerogap compare --out demo
@@ -85,6 +85,11 @@ tables: $(VENV)/.dev
 KILLS ?= 500
 chaos: $(VENV)/.dev
 	$(BIN)/python benchmarks/chaos.py --kills $(KILLS)
+
+# Small fits in one process, whose memory must not grow: a million take an hour.
+FITS ?= 1000000
+soak: $(VENV)/.dev
+	$(BIN)/python benchmarks/soak.py --fits $(FITS)
 
 # Commands that are killed, or have no disk, memory or rights: 5000 take half an hour.
 FAULTS ?= 5000

@@ -1,11 +1,14 @@
 """The page of a comparison, opened in a browser."""
 
+import csv
 import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import zerogap as zg
+from zerogap.cli import make_app
 from zerogap.comparison import compare
 from zerogap.comparison.page import render
 
@@ -183,3 +186,62 @@ def test_page_tells_nothing_about_the_user(outcome):
     assert socket.gethostname() not in text
     assert str(Path.home()) + "/" not in text
     assert "&lt;i&gt;a &amp; b&lt;/i&gt;&lt;/script&gt;" in text
+
+
+EVIL = '"></title></script><script>document.title = "broken into"</script><img src=x onerror=f()>'
+    '"></title></script><script>document.title = "broken into"</script><img src=x onerror=alert(1)>'
+)
+EXPERIMENT = """
+title = '{evil}'
+question = '{evil}'
+losses = ["hinge"]
+lams = [0.1]
+seeds = 1
+epochs = 2
+
+[[data]]
+name = "{file}"
+options = {{ target = '{evil}' }}
+
+[[solvers]]
+name = '{evil}'
+solver = "sdca"
+"""
+
+
+@pytest.fixture
+def evil_table(tmp_path):
+    """A table whose column names, categories and labels are pieces of HTML."""
+    path = tmp_path / "<b>evil'.csv"
+    rows = [[f"{k % 7}", (EVIL, "plain")[k % 3 == 0], ("no", EVIL)[k % 2]] for k in range(40)]
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([[f"a{EVIL}", f"b{EVIL}", EVIL], *rows])
+    return path
+
+
+def check_nothing_broke_out(browser, page_file):
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    assert page.title() != "broken into"
+    assert "broken into" in page.content()  # as text
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_hostile_names_stay_text_in_a_report(browser, evil_table, tmp_path):
+    page_file = tmp_path / "report.html"
+    command = ["train", str(evil_table), "--target", EVIL, "--report", str(page_file)]
+    result = CliRunner().invoke(make_app(), command)
+    assert result.exit_code == 0, result.output
+    check_nothing_broke_out(browser, page_file)
+
+
+def test_hostile_names_stay_text_in_an_experiment(browser, evil_table, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text(evil_table.read_text())
+    config = tmp_path / "experiment.toml"
+    config.write_text(EXPERIMENT.format(evil=EVIL, file=table.name))
+    out = tmp_path / "out"
+    result = CliRunner().invoke(make_app(), ["compare", "--config", str(config), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    (page_file,) = out.glob("*.html")
+    check_nothing_broke_out(browser, page_file)
