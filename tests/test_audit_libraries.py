@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import make_classification, make_regression
 
 import zerogap as zg
-from zerogap.audit import UnknownObjective, read_liblinear, read_onnx, read_vw
+from zerogap.audit import Glmnet, UnknownObjective, read_liblinear, read_onnx, read_vw
 
 X, y = make_classification(150, 5, n_informative=3, n_redundant=0, flip_y=0.2, random_state=0)
 SIGNS = np.where(y == 1, 1, -1)
@@ -200,7 +200,25 @@ def test_linear_layers_of_torch():
     w, b = layer.weight.detach().numpy(), layer.bias.detach().numpy()
     audit = zg.certify_weights(w, b, X, y, loss="logistic", lam=0.1)
     assert audit.relative_gap <= 1e-6
-    assert audit.primal == pytest.approx(float(objective()), rel=1e-6)
+    assert audit.primal == pytest.approx(objective().item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+@pytest.mark.parametrize("family", ["gaussian", "binomial"])
+def test_coefficients_of_glmnet(family, alpha, standardize):
+    library = pytest.importorskip("glmnet")
+    cls = library.ElasticNet if family == "gaussian" else library.LogitNet
+    rows, targets = (XR * [1, 2, 3, 4, 5], 7 * YR) if family == "gaussian" else (X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = {"lambda_path": [0.5, 0.2, 0.1], "n_splits": 0, "tol": 1e-12, "max_iter": 10**6}
+        model = cls(alpha=alpha, standardize=standardize, **path).fit(rows, targets)
+    w, b = model.coef_path_[..., -1].ravel(), model.intercept_path_[..., -1].ravel()
+    found = Glmnet(w, b, 0.1, alpha, family, standardize)
+    assert zg.certify(found, rows, targets).relative_gap <= 1e-8
+    other = Glmnet(w, b, 0.2, alpha, family, standardize)
+    assert zg.certify(other, rows, targets).at_least > 1e-6
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.5])

@@ -52,6 +52,9 @@ OPTIMAL = [
     (lm.ElasticNet(0.1, tol=1e-12), PLANE),
     (lm.ElasticNetCV(l1_ratio=[0.3, 0.7], cv=3, tol=1e-10), LINE),
     (lm.HuberRegressor(alpha=0.1, tol=1e-9, max_iter=10_000), LINE),
+    (lm.QuantileRegressor(quantile=0.3, alpha=0.1), LINE),
+    (lm.QuantileRegressor(alpha=0.01, fit_intercept=False), LINE),
+    (GridSearchCV(lm.QuantileRegressor(), {"alpha": [0.01, 0.1]}, cv=3), LINE),
     (SVC(kernel="linear", C=0.3, tol=1e-6, class_weight={1: 2.0}), TWO),
     (SVC(kernel="linear", C=0.3, tol=1e-6), THREE),
     (SVR(kernel="linear", C=0.3, tol=1e-6), LINE),
@@ -118,7 +121,7 @@ def test_the_primal_of_huber_is_scikit_learn_s():
     ("model", "data", "message"),
     [
         (lm.Lasso(0.1), LINE, "Lasso cannot be certified: it has an L1 penalty"),
-        (lm.QuantileRegressor(), LINE, "QuantileRegressor cannot be certified"),
+        (lm.QuantileRegressor(alpha=0), LINE, "QuantileRegressor with alpha=0 cannot be"),
         (lm.PoissonRegressor(), (LINE[0], abs(LINE[1])), "PoissonRegressor cannot be certified"),
         (lm.LinearRegression(), LINE, "it has no penalty"),
         (lm.Perceptron(), TWO, "optimum is w = 0"),

@@ -19,8 +19,10 @@ from zerogap import linear_model, svm
 CHECKED = [
     linear_model.ElasticNet(),
     linear_model.ElasticNetCV(alphas=3, cv=3),
+    linear_model.HuberRegressor(),
     linear_model.LogisticRegression(tol=1e-9),
     linear_model.LogisticRegressionCV(Cs=2, cv=2, tol=1e-9),
+    linear_model.QuantileRegressor(alpha=0.01),
     linear_model.Ridge(),
     linear_model.RidgeCV(),
     linear_model.RidgeClassifier(),

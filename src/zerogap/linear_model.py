@@ -12,12 +12,16 @@ each fitted model also has a `certificate_`.
 - `max_iter`: a number below scikit-learn's default limits the epochs; else 10 000 are allowed.
 - SGDClassifier and SGDRegressor divide sample weights by their mean, so that a weight of 2 is a row
   that occurs twice.  scikit-learn's do not: with them, weights of 2 also halve `alpha`.
-- Objectives without an L2 part (pure L1, no penalty) and ``positive=True`` are fitted by
+- HuberRegressor minimises over the scale, too, and is certified in all of its parameters together.
+  QuantileRegressor, which has an L1 penalty, is solved as a linear program.
+- A class without weight (of `class_weight`, or in a fold) has an intercept of minus infinity.
+- Objectives without a penalty, pure L1 elsewhere, and ``positive=True`` are fitted by
   scikit-learn's own solver, with a warning of the class `NothingProved` and `certificate_` None.
 
-The CV classes choose over the grid of scikit-learn; `choice_` tells what is proved of the choice.
+The CV classes choose over the grid of scikit-learn, or over all numbers of an interval with
+``Cs="all"`` or ``alphas="all"``; `choice_` tells what is proved of the choice.
 
-Not here: Lasso, LassoCV and QuantileRegressor, which are pure L1.
+Not here: Lasso and LassoCV, which are pure L1.
 
 >>> from zerogap.linear_model import LogisticRegression
 >>> from sklearn.datasets import load_iris
@@ -33,6 +37,7 @@ from zerogap.dropin.cross_validation import (
     RidgeCV,
 )
 from zerogap.dropin.fit import NothingProved
+from zerogap.dropin.huber import HuberRegressor
 from zerogap.dropin.models import (
     ElasticNet,
     LogisticRegression,
@@ -41,13 +46,16 @@ from zerogap.dropin.models import (
     SGDClassifier,
     SGDRegressor,
 )
+from zerogap.dropin.quantile import QuantileRegressor
 
 __all__ = [
     "ElasticNet",
     "ElasticNetCV",
+    "HuberRegressor",
     "LogisticRegression",
     "LogisticRegressionCV",
     "NothingProved",
+    "QuantileRegressor",
     "Ridge",
     "RidgeCV",
     "RidgeClassifier",

@@ -16,6 +16,7 @@ COMMANDS = [
     "show",
     "predict",
     "certify",
+    "audit",
     "prove",
     "verify",
     "export",

@@ -79,6 +79,11 @@ def audit_all(
         _audit(problem, answer, effort, random_state, goal, solver)
         for problem, answer, goal in zip(problems, answers, aims, strict=True)
     ]
+    return combined(parts)
+
+
+def combined(parts: Sequence[Audit]) -> Audit:
+    """Return what is known of a model that is several."""
     if len(parts) == 1:
         return parts[0]
     whole = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,53 @@ def read_liblinear(path: str | Path, C: float = 1.0, eps: float = 0.1) -> Any:
     model.convention = Convention(
         loss, from_C(factor * C), fit_intercept=False, penalised=max(0.0, bias)
     )
+    return model
+
+
+def read_coefficients(path: str | Path) -> Any:
+    """Read a table of names and coefficients, as R and spreadsheets write it; `certify` needs more.
+
+    Each line has the name of a feature and its weight; one named intercept, (Intercept) or const
+    is the intercept.  A first line without numbers, quotes and any of comma, semicolon, tab and
+    blanks are taken.  R writes one by ``write.csv(as.matrix(coef(fit)), path)``.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    object with coef_, intercept_ and names
+        In the order of the file.
+    """
+    weights: list[float] = []
+    names: list[str] = []
+    intercept = 0.0
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
+        cells = [
+            cell.strip().strip("\"'") for cell in re.split(r"[,;\t]|\s+", line) if cell.strip()
+        ]
+        if not cells:
+            continue
+        try:
+            value = float(cells[-1])
+        except ValueError:
+            if number == 1:
+                continue
+            raise ValueError(f"{path}: line {number} has no number in its last cell") from None
+        if not math.isfinite(value):
+            raise ValueError(f"{path}: line {number} has {cells[-1]}, which is no weight")
+        name = cells[0] if len(cells) > 1 else f"column{len(weights) + 1}"
+        if name.lower().strip("()") in ("intercept", "const", "bias"):
+            intercept = value
+            continue
+        names.append(name)
+        weights.append(value)
+    if not weights:
+        raise ValueError(f"{path} has no coefficients: a line has a name and a number")
+    model = bare(np.array([weights]), intercept)
+    model.names = names
     return model
 
 

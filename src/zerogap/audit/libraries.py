@@ -13,6 +13,7 @@ import numpy as np
 
 from zerogap.audit import scikit_learn as sk
 from zerogap.audit.convention import Convention, from_C, require
+from zerogap.audit.glmnet import glmnet
 from zerogap.audit.parts import Part, bare
 from zerogap.losses import (
     Absolute,
@@ -209,4 +210,5 @@ LIBRARIES: dict[tuple[str, str], Callable[[Part], list[Part]]] = {
     ("snapml", "LinearRegression"): snap_ml,
     ("snapml", "LogisticRegression"): snap_ml,
     ("snapml", "SupportVectorMachine"): snap_ml,
+    ("zerogap", "Glmnet"): glmnet,
 }

@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.audit.bound import Audit, audit_all
+from zerogap.audit.bound import Audit, audit_all, combined
 from zerogap.audit.convention import (
     Convention,
+    UnknownObjective,
     models_of,
     problems_of,
     require,
     targets_of,
 )
 from zerogap.audit.parts import Part, bare
+from zerogap.audit.quantile import audit_quantile
 from zerogap.audit.table import convention_of
 from zerogap.audit.wrappers import parts_of
 from zerogap.losses import Loss, as_loss
@@ -165,7 +167,23 @@ def audit(
     random_state: Any = 0,
 ) -> Audit:
     """Do the work of `certify`."""
-    return audit_all(*posed(model, X, y, sample_weight, convention), effort, random_state)
+    programs = _quantile_parts(model, X, y, sample_weight, convention)
+    if not programs:
+        return audit_all(*posed(model, X, y, sample_weight, convention), effort, random_state)
+    return combined([audit_quantile(part) for part in programs])
+
+
+def _quantile_parts(
+    model: Any, X: Any, y: Any, sample_weight: Any, convention: Convention | None
+) -> list[Part]:
+    """Return the parts of a model that are linear programs: all of them, or none."""
+    if convention is not None or isinstance(getattr(model, "convention", None), Convention):
+        return []
+    parts = list(parts_of(Part(model, X, y, sample_weight)))
+    found = [part for part in parts if type(part.model).__name__ == "QuantileRegressor"]
+    if found and len(found) < len(parts):
+        raise UnknownObjective("quantile regressions beside other models: certify them one by one")
+    return found
 
 
 def posed(

@@ -42,7 +42,6 @@ REFUSED = {
     "PassiveAggressiveRegressor": "minimises nothing over all rows",
     "Perceptron": "minimises a loss whose optimum is w = 0",
     "PoissonRegressor": _NO_LOSS,
-    "QuantileRegressor": _L1,
     "SGDOneClassSVM": _NO_LOSS,
     "TweedieRegressor": _NO_LOSS,
 }

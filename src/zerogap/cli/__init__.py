@@ -61,6 +61,7 @@ def make_app() -> Any:
     import typer
 
     from zerogap.cli import (
+        audit,
         bounds,
         certify,
         compare,
@@ -110,6 +111,7 @@ def make_app() -> Any:
         show,
         predict,
         certify,
+        audit,
         prove,
         export,
         forget,

@@ -12,6 +12,10 @@ EXAMPLES = {
         "zerogap predict orders.zg new.xlsx --threshold 0.3",
     ),
     "certify": ("zerogap certify flats.zg flats.csv",),
+    "audit": (
+        "zerogap audit heart.model heart.svm --C 10",
+        "zerogap audit coefficients.csv flats.csv --loss squared --lam 0.1 --tol 1e-6",
+    ),
     "prove": ("zerogap prove flats.zg flats.csv --out flats.proof",),
     "verify": ("zerogap verify flats.proof flats.csv",),
     "export": ("zerogap export flats.zg flats.onnx",),

@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import clone
+from sklearn.utils.validation import _check_method_params
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,17 @@ class Choice:
         return self.settings[self.best]
 
     @property
+    def best_of_folds(self) -> np.ndarray:
+        """The setting of the largest score in each fold."""
+        return self.scores.argmax(axis=1)
+
+    def first_of(self, shape: tuple[int, ...]) -> Choice:
+        """Return the choice with the last axis of the settings counted first among equals."""
+        means = self.scores.mean(axis=0).reshape(shape[1:])
+        place = np.unravel_index(means.T.argmax(), means.T.shape)
+        return replace(self, best=int(np.ravel_multi_index(place[::-1], means.shape)))
+
+    @property
     def standard_error(self) -> float:
         """Standard error, between folds, of the mean score of the chosen setting."""
         column = self.scores[:, self.best]
@@ -63,25 +74,26 @@ class Choice:
 
 
 def choose(
-    base: Any,
+    make: Callable[[], Any],
     settings: list[dict[str, Any]],
     data: tuple[Any, np.ndarray, np.ndarray | None],
     folds: list[tuple[np.ndarray, np.ndarray]],
     score: Callable[..., float],
+    scored: dict[str, Any],
     n_jobs: int | None,
-    weighted: bool = True,
 ) -> tuple[Choice, list[list[Any]]]:
     """Fit every setting on every fold, and return the choice with all models, fold by fold.
 
-    Settings are fitted in the order given, each from where the last one ended.
+    Settings are fitted in the order given, each from where the last one ended.  `make` makes the
+    model of a fold; `scored` has further arguments of the score, by rows.
     """
     X, y, weights = data
 
     def validate(fold: tuple[np.ndarray, np.ndarray]) -> list[Any]:
         train, test = fold
         seen = None if weights is None else weights[train]
-        unseen = {} if weights is None or not weighted else {"sample_weight": weights[test]}
-        model, found = clone(base), []
+        unseen = _check_method_params(X, scored, indices=test)
+        model, found = make(), []
         for setting in settings:
             model.set_params(**setting).fit(X[train], y[train], sample_weight=seen)
             found.append((copy(model), score(model, X[test], y[test], **unseen)))

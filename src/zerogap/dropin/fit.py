@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 
 from zerogap.audit.convention import Convention, UnknownObjective, problems_of, targets_of
 from zerogap.audit.table import convention_of
+from zerogap.dropin.direct import direct_answers
 from zerogap.estimators.threads import run_all
 from zerogap.problem import Problem
 from zerogap.problem.certificate import Certificate
@@ -34,7 +35,16 @@ class NothingProved(UserWarning):
     """A model was fitted by scikit-learn's solver, as no certificate is known for its objective."""
 
 
-class DropIn:
+class OnProcessor:
+    """Takes arrays of NumPy, and no others by the array API."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.array_api_support = False
+        return tags
+
+
+class DropIn(OnProcessor):
     """Fits what scikit-learn's class of the same name minimises, with a certificate.
 
     A subclass names scikit-learn's class as its second base and, where its attributes are special,
@@ -43,6 +53,7 @@ class DropIn:
 
     certificate_: Certificate | None
     _several_targets = False  # whether y may have two dimensions
+    _given: tuple[np.ndarray, np.ndarray] | None = None  # coefficients to start from
 
     def fit(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model to a proved distance from the optimum of scikit-learn's objective.
@@ -72,9 +83,7 @@ class DropIn:
             convention = convention_of(self)
         except UnknownObjective as reason:
             return self._fit_by_scikit_learn(reason, X, y, sample_weight, others)
-        problems = problems_of(
-            convention, rows, *targets_of(self, targets, sample_weight, convention)
-        )
+        problems = self._posed(rows, targets, sample_weight, convention)
         results = self._solved(problems, convention)
         self.certificate_ = Certificate.combine([result.certificate for result in results])
         dtype = rows.dtype if rows.dtype == np.float32 else np.dtype(np.float64)
@@ -84,6 +93,12 @@ class DropIn:
         if self.certificate_.stop_reason == "interrupted":
             raise KeyboardInterrupt("fit interrupted; the best certified model so far is kept")
         return self
+
+    def _posed(
+        self: Any, X: Any, y: np.ndarray, sample_weight: Any, convention: Convention
+    ) -> list[Problem]:
+        """Return the problems whose solutions are the model."""
+        return problems_of(convention, X, *targets_of(self, y, sample_weight, convention))
 
     def _checked(self: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Validate by scikit-learn's rules, and set `classes_`."""
@@ -166,18 +181,22 @@ class DropIn:
         return max(1, int(self.max_iter)) if short else ENOUGH_EPOCHS
 
     def _starts(self: Any, problems: list[Problem], convention: Convention) -> list[Any]:
-        """Return the previous fit, if it is to be the start and has the right shape."""
+        """Return direct solutions, or the previous fit if it is to be the start and is alike."""
+        if self._given is not None:
+            return [(w, float(b), None) for w, b in zip(*self._given, strict=True)]
+        if direct := direct_answers(problems, getattr(self, "solver", "auto")):
+            return direct
         none = [None] * len(problems)
         if not getattr(self, "warm_start", False) or getattr(self, "coef_", None) is None:
             return none
         coef = np.atleast_2d(np.asarray(self.coef_, dtype=np.float64))
         b = np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), (len(coef),))
         if convention.loss.task == "multiclass":
-            joint = coef.shape == problems[0].weight_shape
+            joint = coef.shape == problems[0].weight_shape and np.isfinite(b).all()
             return [(coef, b, None)] if joint else none
         if convention.penalised:
             coef, b = np.column_stack([coef, b / convention.penalised]), np.zeros(len(coef))
-        if coef.shape != (len(problems), problems[0].shape[1]):
+        if coef.shape != (len(problems), problems[0].shape[1]) or not np.isfinite(b).all():
             return none
         return [(w, float(c), None) for w, c in zip(coef, b, strict=True)]
 
@@ -185,11 +204,6 @@ class DropIn:
         """Set the fitted attributes, in the shapes that scikit-learn gives them."""
         self.coef_, self.n_iter_ = coef, epochs_of(self.certificate_)
         self.intercept_ = intercept if self.fit_intercept else 0.0
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.array_api_support = False
-        return tags
 
 
 class RegressorDropIn(DropIn):

@@ -10,21 +10,32 @@ from sklearn import linear_model
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from zerogap.audit.convention import Convention
+from zerogap.audit.convention import Convention, problems_of, targets_of
+from zerogap.dropin.direct import METHODS
 from zerogap.dropin.fit import (
     BinarizedDropIn,
     DropIn,
     RegressorDropIn,
     epochs_of,
 )
-
-_DIRECT = ("auto", "svd", "cholesky")  # solvers of ridge regression that do not know `tol`
+from zerogap.problem import Problem
+from zerogap.problem.certificate import Certificate
 
 
 class LogisticRegression(DropIn, linear_model.LogisticRegression):
-    """scikit-learn's LogisticRegression, certified: C sum s_i log-loss_i + penalty."""
+    """scikit-learn's LogisticRegression, certified: C sum s_i log-loss_i + penalty.
+
+    A class of weight zero has no optimal intercept: the objective falls as it goes to minus
+    infinity, and that is its value here.
+    """
+
+    _known_classes: np.ndarray | None = None  # of all folds, in a cross-validation
+    _weighty: np.ndarray | None = None  # the classes that have weight, if not all have
 
     def _find_classes(self: Any, y: np.ndarray) -> None:
+        if self._known_classes is not None:
+            self.classes_ = self._known_classes
+            return
         super()._find_classes(y)
         if self.solver == "liblinear" and len(self.classes_) > 2:
             raise ValueError(
@@ -32,10 +43,50 @@ class LogisticRegression(DropIn, linear_model.LogisticRegression):
                 "3): use another solver, or OneVsRestClassifier"
             )
 
+    def _fit_certified(self: Any, X: Any, y: Any, sample_weight: Any, **others: Any) -> Any:
+        """Fit; a fold of one class has the limit of all models as its optimum."""
+        if self._known_classes is None or len(found := np.unique(y)) > 1 or not self.fit_intercept:
+            return super()._fit_certified(X, y, sample_weight, **others)
+        rows, _ = self._checked(X, y)
+        K, code = len(self.classes_), np.searchsorted(self.classes_, found[0])
+        self.certificate_ = Certificate(0.0, 0.0, 0.0, stop_reason="converged")
+        b = np.where(np.arange(K) == code, 0.0, -np.inf) if K > 2 else np.array([np.inf])
+        self._weighty = None
+        self._keep(np.zeros((len(b), rows.shape[1])), b if K > 2 or code else -b, 1)
+        return self
+
+    def _posed(
+        self: Any, X: Any, y: np.ndarray, sample_weight: Any, convention: Convention
+    ) -> list[Problem]:
+        """Leave classes without weight out of a joint model with a free intercept."""
+        targets, weights = targets_of(self, y, sample_weight, convention)
+        self._weighty = None
+        joint = convention.loss.task == "multiclass" and convention.fit_intercept
+        if joint and not convention.penalised:
+            weighty = np.unique(targets[weights > 0])
+            if len(weighty) < 2:
+                raise ValueError(f"all weight is on one class, {self.classes_[weighty[0]]!r}")
+            if len(weighty) < len(self.classes_):
+                self._weighty = weighty
+                targets = np.searchsorted(weighty, targets).clip(max=len(weighty) - 1)
+        return problems_of(convention, X, targets, weights)
+
     def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
+        if self._weighty is not None:
+            coef, intercept = self._with_all_classes(coef, intercept)
         super()._keep(coef, intercept, dimensions)
         self.intercept_ = intercept if self.fit_intercept else np.zeros_like(intercept)
         self.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
+
+    def _with_all_classes(
+        self: Any, coef: np.ndarray, intercept: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if len(coef) == 1:  # two classes, their difference: the optimum is symmetric
+            coef, intercept = np.vstack([-coef, coef]) / 2, np.append(-intercept, intercept) / 2
+        W = np.zeros((len(self.classes_), coef.shape[1]), coef.dtype)
+        b = np.full(len(W), -np.inf, intercept.dtype)
+        W[self._weighty], b[self._weighty] = coef, intercept
+        return W, b
 
 
 class _Ridge(DropIn):
@@ -44,7 +95,7 @@ class _Ridge(DropIn):
     _several_targets = True
 
     def _gap(self: Any, convention: Convention) -> float:
-        return 1e-17 if self.solver in _DIRECT else super()._gap(convention)
+        return 1e-17 if self.solver in ("auto", *METHODS) else super()._gap(convention)
 
     def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
         super()._keep(coef, intercept, dimensions)
@@ -53,6 +104,12 @@ class _Ridge(DropIn):
 
 class Ridge(_Ridge, RegressorDropIn, linear_model.Ridge):
     """scikit-learn's Ridge, certified: sum s_i (x_i.w + b - y_i)^2 + alpha |w|^2."""
+
+    def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
+        super()._keep(coef, intercept, dimensions)
+        if dimensions == 2 and len(coef) == 1:  # versions of scikit-learn differ here
+            small = linear_model.Ridge().fit([[0.0], [1.0]], [[0.0], [1.0]])
+            self.coef_ = coef.reshape(*small.coef_.shape[:-1], -1)
 
 
 class RidgeClassifier(_Ridge, BinarizedDropIn, linear_model.RidgeClassifier):

@@ -11,9 +11,11 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from zerogap.cuda.device import is_on_device, to_host
 from zerogap.cuda.placing import on_device_array
+from zerogap.estimators.calibration import Calibration, calibrate
 from zerogap.estimators.model import LinearModel
 from zerogap.estimators.parameters import all_or_nothing, with_shared_parameters
 from zerogap.io.memory import free_memory
@@ -96,6 +98,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
     """
 
     _task = "classification"
+    calibration_: Calibration
 
     def __init__(
         self,
@@ -214,6 +217,8 @@ class LinearClassifier(ClassifierMixin, LinearModel):
     def _conclude(self, results: list[Result], classes: np.ndarray) -> Self:
         self.classes_ = classes
         self._publish(results)
+        if hasattr(self, "calibration_"):
+            del self.calibration_  # of other scores
         if self._loss().task == "multiclass":
             self._unstack()
         return self._finish()
@@ -344,24 +349,74 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         """
         return float(self.predict_certified(X)[1].mean())
 
+    def calibrate(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        scores: str = "auto",
+        folds: int = 5,
+    ) -> Self:
+        """Give a model without probabilities `predict_proba`: sigmoids of its scores.
+
+        They are fitted to scores of the training rows by models that have not seen them, as
+        `zerogap.estimators.calibration` tells.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The data of the fit.  Not needed with ``keep_data=True`` if it was not a Store.
+        scores : "auto", "leave-one-out" or "folds"
+            Which scores: exact leave-one-out, for two classes, or those of models without a fold.
+            "auto" takes the first for up to 2000 rows.
+        folds : int
+            Number of folds.
+
+        Returns
+        -------
+        self
+            The model, with a `calibration_` that says what was done; the next `fit` drops it.
+
+        Examples
+        --------
+        >>> import zerogap as zg
+        >>> X, y, beta = zg.datasets.make_simulated(n_samples=200, random_state=0)
+        >>> clf = zg.LinearClassifier("hinge", lam=0.1, random_state=0).fit(X, y)
+        >>> hasattr(clf, "predict_proba")
+        False
+        >>> clf.calibrate(X, y).predict_proba(X).shape
+        (200, 2)
+        """
+        check_is_fitted(self, "coef_")
+        if X is None and isinstance(self._data, tuple):
+            X, y, sample_weight = self._data
+        if X is None or y is None or isinstance(X, Store):
+            raise ValueError("calibrate needs the data of the fit: give X and y, or keep_data")
+        self.calibration_ = calibrate(self, X, y, sample_weight, scores, folds)
+        return self
+
     def _has_probabilities(self) -> bool:
-        if self.loss in ("logistic", "softmax") or isinstance(self.loss, Logistic | Softmax):
+        own = self.loss in ("logistic", "softmax") or isinstance(self.loss, Logistic | Softmax)
+        if own or hasattr(self, "calibration_"):
             return True
         raise AttributeError(
-            f"predict_proba needs loss='logistic' or 'softmax', this model has loss={self.loss!r}"
+            f"loss={self.loss!r} has no probabilities: call calibrate(X, y) with the data of the "
+            f"fit, which fits sigmoids to leave-one-out scores, or use loss='logistic' or 'softmax'"
         )
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class (logistic and softmax losses only).
+        """Return the probability of each class: logistic and softmax losses, and after `calibrate`.
 
-        With more than two classes and the logistic loss, the one-against-rest probabilities
+        With more than two classes and one score for each, the one-against-rest probabilities
         divided by their sum.
         """
-        scores = self._scores(to_host(X))
-        if scores.shape[1] > 1 and self._loss().task == "multiclass":
+        scores, calibration = self._scores(to_host(X)), getattr(self, "calibration_", None)
+        joint = self._loss().task == "multiclass" and calibration is None
+        if scores.shape[1] > 1 and joint:
             return softmax(scores, axis=1)
-        likely = expit(scores)
+        likely = expit(scores) if calibration is None else calibration.likely(scores)
         if likely.shape[1] == 1:
             return np.hstack([1.0 - likely, likely])
         total = likely.sum(axis=1, keepdims=True)

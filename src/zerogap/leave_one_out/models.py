@@ -13,7 +13,13 @@ from zerogap.rows import CSRRows, DenseRows
 
 
 def leave_one_out_of(
-    model: Any, X: Any, y: Any, sample_weight: Any, tol: float, max_seconds: float | None
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    tol: float,
+    max_seconds: float | None,
+    width: float | None = None,
 ) -> LeaveOneOut:
     """Leave out every row of the data of a fit; refuse other data."""
     rows = X if isinstance(X, DenseRows | CSRRows) else model._rows(X)
@@ -52,6 +58,7 @@ def leave_one_out_of(
             duals if len(duals) == len(y) else None,
         ),
         tol=tol,
+        width=width,
         max_seconds=max_seconds,
         random_state=model.random_state,
     )

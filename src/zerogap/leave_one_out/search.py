@@ -97,6 +97,7 @@ def leave_one_out(
     *,
     start: Result | Answer | None = None,
     tol: float = 1e-3,
+    width: float | None = None,
     max_seconds: float | None = None,
     random_state: Any = 0,
 ) -> LeaveOneOut:
@@ -113,6 +114,8 @@ def leave_one_out(
         A solution, as good as there is.
     tol : float
         Relative accuracy of the error of a regression; that of a classifier is exact.
+    width : float, optional
+        Also bound each score of a classifier to an interval of this length at most.
     max_seconds : float, optional
         Return bounds of the error after about so many seconds.
     random_state : None, int, numpy Generator or RandomState
@@ -140,7 +143,7 @@ def leave_one_out(
     for i in _alone(problem):
         ends = -problem.y[i] * np.array([_flat_from(problem.loss), math.inf])
         low[i], high[i] = ends.min(), ends.max()
-    rule = _Rule.of(problem, low, high, tol)
+    rule = _Rule.of(problem, low, high, tol, math.inf if width is None else width)
     known, free = rule.known(low, high), problem.share * sharp.alpha == 0.0
     how = np.where(known, np.where(free, "free", "bound"), "undecided")
     epochs = fit.certificate.epochs
@@ -260,18 +263,22 @@ class _Rule:
     problem: Problem
     accuracy: float = 0.0  # of the error of a row, relative to
     scale: float = 0.0  # its own size plus this
+    width: float = math.inf  # of the bounds of a score
 
     @classmethod
-    def of(cls, problem: Problem, low: np.ndarray, high: np.ndarray, tol: float) -> _Rule:
+    def of(
+        cls, problem: Problem, low: np.ndarray, high: np.ndarray, tol: float, width: float
+    ) -> _Rule:
         if problem.loss.task == "classification":
-            return cls(problem)
+            return cls(problem, width=width)
         least, _ = cls(problem).errors(low, high)
         return cls(problem, 0.5 * tol, float(problem.share @ least))
 
     def known(self, low: Any, high: Any, rows: Any = _ALL) -> Any:
         """Return whether the rows' predictions are known."""
         least, most = self.errors(low, high, rows)
-        return most - least <= self.accuracy * (least + self.scale)
+        sure = most - least <= self.accuracy * (least + self.scale)
+        return sure & (np.isinf(self.width) | (np.atleast_1d(high - low) <= self.width))
 
     def errors(self, low: Any, high: Any, rows: Any = _ALL) -> tuple[np.ndarray, np.ndarray]:
         """Return the least and the largest errors, given bounds of the scores."""

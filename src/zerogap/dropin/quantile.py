@@ -1,0 +1,68 @@
+"""Quantile regression with an L1 penalty: scikit-learn's linear program, with a certificate."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from sklearn import linear_model
+from sklearn.utils.validation import _check_sample_weight
+
+from zerogap.audit.convention import UnknownObjective
+from zerogap.audit.quantile import objective, program_of, solve_program
+from zerogap.dropin.fit import RegressorDropIn
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.validation import warn_if_short
+
+ENOUGH = 1e-6  # relative gap that counts as solved: there is no `tol`
+
+
+class QuantileRegressor(RegressorDropIn, linear_model.QuantileRegressor):
+    """scikit-learn's QuantileRegressor, certified: mean pinball loss + alpha |w|_1.
+
+    The dual linear program is solved by HiGHS; its multipliers are the coefficients.
+    """
+
+    def fit(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Solve the linear program, and prove how far the solution is from the optimum.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        self
+            The fitted model, with a `certificate_`.
+        """
+        self._validate_params()
+        rows, targets = self._checked(X, y)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        began = time.perf_counter()
+        try:
+            program = program_of(self, rows, targets, sample_weight)
+        except UnknownObjective as reason:
+            return self._fit_by_scikit_learn(reason, X, y, sample_weight, {})
+        found = solve_program(program)
+        primal, blur = objective(program, found.w, found.b)
+        gap = primal + blur - found.bound
+        self.certificate_ = Certificate(
+            primal,
+            found.bound,
+            gap,
+            epochs=float(found.iterations),
+            seconds=time.perf_counter() - began,
+            stop_reason="converged" if gap <= ENOUGH * primal else "stalled",
+            solver="HiGHS",
+            rounding=blur,
+        )
+        self._keep(found.w[None, :], np.array([found.b]), 1)
+        warn_if_short(self.certificate_, ENOUGH)
+        return self

@@ -1,0 +1,95 @@
+"""`zerogap audit`: models of others, in files that are safe to read."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge
+
+import zerogap as zg
+
+LAM = 3.0 / 442
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Raw columns, and coefficients that another program has found for them, in another order."""
+    features, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    data, path = tmp_path / "data.csv", tmp_path / "coefficients.csv"
+    features.assign(target=y).to_csv(data, index=False)
+    model = Ridge(alpha=3.0).fit(features, y)
+    names = ["(Intercept)", *features.columns]
+    pd.Series(np.r_[model.intercept_, model.coef_], names)[::-1].to_csv(path, header=["s0"])
+    return data, path
+
+
+def test_a_table_of_coefficients(zerogap, table):
+    data, path = table
+    right = ["--loss", "squared", "--lam", LAM, "--tol", 1e-9]
+    outcome = zerogap("audit", path, data, *right)
+    assert outcome.exit_code == 0
+    assert "above it by" in outcome.stdout
+    report = json.loads(zerogap("audit", path, data, *right, "--json").stdout)
+    assert report["near"] is True
+    assert report["kind"] == "table"
+    wrong = zerogap("audit", path, data, "--loss", "squared", "--lam", 0.1, "--tol", 1e-6)
+    assert wrong.exit_code == 3
+    assert "is not near its optimum" in wrong.stderr
+
+
+def test_files_of_liblinear_and_of_ours(zerogap, tmp_path):
+    X, y = np.array([[1.0], [2.0]]), np.array([-1, 1])
+    data, path = tmp_path / "data.npz", tmp_path / "its.model"
+    np.savez(data, X=X, y=y)
+    path.write_text(
+        "solver_type L2R_L1LOSS_SVC_DUAL\nnr_class 2\nlabel 1 -1\nnr_feature 1\nbias -1\nw\n0.5 \n"
+    )
+    report = json.loads(zerogap("audit", path, data, "--C", 1.0, "--json").stdout)
+    assert report["kind"] == "liblinear"
+    assert report["primal"] == zg.Problem(X, y, "hinge", 0.5).primal([0.5])
+    own = tmp_path / "own.zg"
+    zg.save(zg.LinearClassifier("hinge", tol=1e-9).fit(X, y), own)
+    report = json.loads(zerogap("audit", own, data, "--json").stdout)
+    assert report["kind"] == "zerogap"
+    assert report["relative_gap"] <= 1e-9
+
+
+def test_glmnet_scales_columns_and_targets(zerogap, table):
+    """Its optimum, from its own objective: columns and y divided by their deviations."""
+    data, path = table
+    frame = pd.read_csv(data)
+    X, y = frame.iloc[:, :-1].to_numpy(), frame["target"].to_numpy()
+    lam, deviations = 2.0, X.std(axis=0)
+    l2 = lam / y.std()
+    Z = (X - X.mean(axis=0)) / deviations
+    v = np.linalg.solve(Z.T @ Z / len(y) + l2 * np.eye(10), Z.T @ (y - y.mean()) / len(y))
+    w = v / deviations
+    names = ["(Intercept)", *frame.columns[:-1]]
+    pd.Series(np.r_[y.mean() - X.mean(axis=0) @ w, w], names).to_csv(path, header=["s0"])
+    outcome = zerogap("audit", path, data, "--kind", "glmnet", "--lam", lam, "--tol", 1e-9)
+    assert outcome.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (pickle.dumps([1]), (), "is or holds a pickle, which can run any code"),
+        (b"PK\x03\x04", (), "is or holds a pickle"),
+        (b"age,1.0\n", (), "does not say what it minimises: give --loss and --lam"),
+        (b"age,x\nsex,y\n", ("--loss", "squared", "--lam", 1), "line 2 has no number"),
+        (b"a,b\n", ("--loss", "squared", "--lam", 1), "has no coefficients"),
+        (b"age,inf\n", ("--loss", "squared", "--lam", 1), "which is no weight"),
+        (b"age,1\n", ("--loss", "squared", "--lam", 1), "use the same names"),
+        (b"solver_type L1R_LR\nnr_feature 1\nbias 1\nw\n1\n1\n", (), "type L1R_LR cannot be"),
+    ],
+    ids=["pickle", "archive", "objective", "words", "empty", "infinite", "names", "l1"],
+)
+def test_what_is_refused(zerogap, table, tmp_path, content, options, message):
+    path = tmp_path / "model"
+    path.write_bytes(content)
+    outcome = zerogap("audit", path, table[0], *options)
+    assert outcome.exit_code == 1
+    assert message in outcome.stderr
