@@ -23,6 +23,7 @@ MODULES = {  # scikit-learn's test modules -> where their classes are defined
     "linear_model/tests/test_sparse_coordinate_descent.py": "_coordinate_descent",
     "linear_model/tests/test_sgd.py": "_stochastic_gradient",
     "linear_model/tests/test_huber.py": "_huber",
+    "linear_model/tests/test_quantile.py": "_quantile",
     "svm/tests/test_svm.py": "_classes",
     "svm/tests/test_sparse.py": "_classes",
 }

@@ -1,6 +1,7 @@
 """scikit-learn's names, parameters and objectives, with certificates."""
 
 import warnings
+from itertools import pairwise
 
 import joblib
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn import linear_model as theirs
 from sklearn import svm as their_svm
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.linear_model._huber import _huber_loss_and_gradient as huber_objective
 from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -60,6 +62,7 @@ SAME = [
     ("Ridge", {"alpha": [0.1, 3.0], "tol": 1e-12}, TWO),
     ("Ridge", {"alpha": 2.0, "fit_intercept": False, "solver": "lsqr", "tol": 1e-12}, TWO),
     ("RidgeClassifier", {"class_weight": {"b": 4.0}, "tol": 1e-12}, WINE),
+    ("QuantileRegressor", {"alpha": 0.01, "quantile": 0.3}, DIABETES),
     ("ElasticNet", {"alpha": 0.01, "tol": 1e-12, "max_iter": 10**5}, DIABETES),
     ("ElasticNet", {"alpha": 0.01, "tol": 1e-12, "max_iter": 10**5, "l1_ratio": 0.9}, TWO),
     ("LinearSVC", {"tol": 1e-9, "max_iter": 10**6, "intercept_scaling": 3.0}, CANCER),
@@ -111,6 +114,77 @@ def test_coefficients_are_scikit_learn_s(name, parameters, data, kind, weighted)
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-6 * size)
     assert zg.certify(mine, X, y, sample_weight=weights).relative_gap <= 1e-9
     assert mine.certificate_.stop_reason in ("converged", "rounding")
+
+
+@pytest.mark.parametrize("epsilon", [1.1, 1.35, 3.0])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("scaled", [True, False], ids=["scaled", "raw"])
+def test_huber_is_the_joint_optimum_of_coefficients_and_scale(epsilon, weighted, scaled):
+    """Certified, and not above what scikit-learn finds in many iterations."""
+    X, y = load_diabetes(return_X_y=True, scaled=scaled)
+    y = np.where(np.arange(len(y)) % 40 == 0, 20 * y, y)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
+    mine, other = both("HuberRegressor", {"epsilon": epsilon, "alpha": 0.01, "max_iter": 3000})
+    mine.fit(X, y, sample_weight=weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other.fit(X, y, sample_weight=weights)
+    values = [
+        huber_objective(np.r_[m.coef_, m.intercept_, m.scale_], X, y, epsilon, 0.01, weights)[0]
+        / weights.sum()
+        for m in (mine, other)
+    ]
+    certificate = mine.certificate_
+    assert certificate.primal == pytest.approx(values[0], rel=1e-10)
+    assert certificate.relative_gap <= 1e-10
+    assert certificate.dual <= values[1] * (1 + 1e-12)
+    assert zg.certify(mine, X, y, sample_weight=weights).relative_gap <= 1e-9
+    np.testing.assert_array_equal(
+        mine.outliers_, np.abs(y - mine.predict(X)) > mine.scale_ * epsilon
+    )
+
+
+def test_quantiles_of_raw_columns_are_proved():
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    for alpha, quantile in ((0.1, 0.5), (0.01, 0.9)):
+        model = linear_model.QuantileRegressor(alpha=alpha, quantile=quantile).fit(X + 2000.0, y)
+        assert model.certificate_.relative_gap <= 1e-8
+        assert abs(np.mean(y <= model.predict(X + 2000.0)) - quantile) < 0.05
+
+
+def test_a_class_without_weight_is_never_predicted():
+    model = linear_model.LogisticRegression(class_weight={"b": 0.0}).fit(*WINE)
+    assert set(model.predict(WINE[0])) == {"a", "c"}
+    assert model.certificate_.relative_gap <= 1e-8
+    assert model.predict_proba(WINE[0])[:, 1].max() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "data"),
+    [
+        ("LogisticRegressionCV", {"Cs": "all", "cv": 3, "l1_ratios": (0,)}, CANCER),
+        ("RidgeCV", {"alphas": "all", "cv": 3}, DIABETES),
+        ("RidgeClassifierCV", {"alphas": "all", "cv": 3}, CANCER),
+        ("ElasticNetCV", {"alphas": "all", "cv": 3}, DIABETES),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_all_strengths_of_an_interval_are_tried(name, parameters, data):
+    """The curve covers the interval without holes, and the model is that of its best step."""
+    model = getattr(linear_model, name)(**parameters).fit(*data)
+    steps = model.choice_.steps
+    assert all(a.stop == b.start for a, b in pairwise(steps))
+    best = model.choice_.best
+    n = len(data[1])
+    found = {
+        "LogisticRegressionCV": lambda: 1 / (model.C_[0] * n),
+        "ElasticNetCV": lambda: model.alpha_,
+    }
+    lam = found.get(name, lambda: model.alpha_ / n)()
+    assert best.start <= lam <= best.stop
+    assert zg.certify(model, *data).relative_gap <= 1e-6
+    with pytest.raises(ValueError, match=r"give a grid|takes no sample weights"):
+        getattr(linear_model, name)(**parameters).fit(*data, sample_weight=np.ones(n))
 
 
 LONG = {"tol": 1e-8, "max_iter": 10_000}
@@ -191,6 +265,21 @@ def test_what_cannot_be_proved_is_fitted_by_scikit_learn_and_said(model):
         reference = both(name, model.get_params())[1].fit(*CANCER)
     assert model.certificate_ is None
     np.testing.assert_allclose(model.coef_, reference.coef_, rtol=1e-6, atol=1e-9)
+
+
+class Renamed(linear_model.LogisticRegression):
+    """As people do it to add a method."""
+
+
+class Own(zg.LinearClassifier):
+    """Likewise."""
+
+
+@pytest.mark.parametrize("model", [Renamed(), Own("logistic", tol=1e-6)], ids=repr)
+def test_subclasses_minimise_what_their_parents_do(model):
+    model.fit(*CANCER)
+    assert model.certificate_.relative_gap <= 1e-6
+    assert zg.certify(model, *CANCER).relative_gap <= 1e-6
 
 
 def test_a_short_run_says_how_far_it_is():

@@ -168,9 +168,10 @@ def models_of(model: Any, convention: Convention, n: int) -> list[Answer]:
 
 def is_ours(model: Any) -> bool:
     """Tell whether a model is a LinearClassifier or LinearRegressor: those keep dual variables."""
-    return hasattr(model, "lam") and type(model).__module__.startswith("zerogap.")
+    return hasattr(model, "lam") and any(package_of(c) == "zerogap" for c in type(model).__mro__)
 
 
 def package_of(model: Any) -> str:
-    """Return the name of the package that a model's class is from."""
-    return type(model).__module__.partition(".")[0]
+    """Return the name of the package that a class, or a model's class, is from."""
+    cls = model if isinstance(model, type) else type(model)
+    return cls.__module__.partition(".")[0]

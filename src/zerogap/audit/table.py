@@ -58,8 +58,9 @@ def convention_of(model: Any) -> Convention:
             model.fit_intercept,
             class_weight=getattr(model, "class_weight", None),
         )
-    name = type(model).__name__
-    if package_of(model) in ("sklearn", "zerogap"):
+    cls = next((c for c in type(model).__mro__ if package_of(c) == "zerogap"), type(model))
+    name = cls.__name__  # a subclass of our own minimises the same
+    if package_of(cls) in ("sklearn", "zerogap"):
         if name in READERS:
             return READERS[name](model)
         if name in REFUSED:

@@ -45,7 +45,8 @@ class _Refitted(OnProcessor):
         if not np.all(np.asarray(self.alpha_) > 0):
             self.certificate_ = None
             return self
-        model._given = np.atleast_2d(self.coef_), np.ravel(self.intercept_)
+        coef, intercept = np.atleast_2d(self.coef_), np.ravel(self.intercept_)
+        model._given = coef, np.broadcast_to(intercept, len(coef))
         model.fit(X, y, sample_weight=sample_weight)
         self.certificate_ = model.certificate_
         self.coef_ = model.coef_.reshape(np.shape(self.coef_))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn import linear_model
+from sklearn.linear_model import Ridge
 
 from zerogap.losses import Squared
 from zerogap.penalties import L2
@@ -28,7 +28,7 @@ def direct_answers(problems: list[Problem], method: str = "auto") -> list[Answer
     if not ridge or n * d > LARGEST or min(n, d) > NARROWEST:
         return None
     total = float(np.sum(first.weight)) if len(first.weight) else float(n)
-    model = linear_model.Ridge(
+    model = Ridge(
         alpha=np.array([problem.lam for problem in problems]) * total,
         fit_intercept=first.fit_intercept,
         solver=method if method in METHODS else "auto",
@@ -41,3 +41,8 @@ def direct_answers(problems: list[Problem], method: str = "auto") -> list[Answer
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         return None
     return [(w, float(b), None) for w, b in zip(coef, intercept, strict=True)]
+
+
+def shape_of_one_column() -> tuple[int, ...]:
+    """Return the shape of the coefficients that scikit-learn finds for targets of shape (n, 1)."""
+    return Ridge().fit([[0.0], [1.0]], [[0.0], [1.0]]).coef_.shape

@@ -53,7 +53,7 @@ class DropIn(OnProcessor):
 
     certificate_: Certificate | None
     _several_targets = False  # whether y may have two dimensions
-    _given: tuple[np.ndarray, np.ndarray] | None = None  # coefficients to start from
+    _given: tuple[Any, Any] | None = None  # coefficients and intercepts to start from
 
     def fit(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model to a proved distance from the optimum of scikit-learn's objective.
@@ -183,7 +183,8 @@ class DropIn(OnProcessor):
     def _starts(self: Any, problems: list[Problem], convention: Convention) -> list[Any]:
         """Return direct solutions, or the previous fit if it is to be the start and is alike."""
         if self._given is not None:
-            return [(w, float(b), None) for w, b in zip(*self._given, strict=True)]
+            coef, b = self._given
+            return _checked_start(coef, b, len(problems), problems[0].shape[1])
         if direct := direct_answers(problems, getattr(self, "solver", "auto")):
             return direct
         none = [None] * len(problems)
@@ -229,6 +230,17 @@ class BinarizedDropIn(DropIn):
     def _find_classes(self: Any, y: np.ndarray) -> None:
         self._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(y)
         self.classes_ = self._label_binarizer.classes_
+
+
+def _checked_start(coef: Any, intercept: Any, count: int, d: int) -> list[Any]:
+    """Return given coefficients and intercepts, zero where there are none, for each problem."""
+    W = np.zeros((count, d)) if coef is None else np.asarray(coef, dtype=np.float64)
+    b = np.zeros(count) if intercept is None else np.asarray(intercept, dtype=np.float64)
+    if W.size != count * d or (count > 1 and W.shape != (count, d)):
+        raise ValueError(f"Provided coef_init does not match dataset: {W.shape}, not {count, d}")
+    if b.size != count:
+        raise ValueError(f"Provided intercept_init does not match dataset: {b.shape}, not {count}")
+    return [(w, float(c), None) for w, c in zip(W.reshape(count, d), b.ravel(), strict=True)]
 
 
 def model_of(results: list[Result], convention: Convention) -> tuple[np.ndarray, np.ndarray]:

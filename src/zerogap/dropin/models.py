@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from zerogap.audit.convention import Convention, problems_of, targets_of
-from zerogap.dropin.direct import METHODS
+from zerogap.dropin.direct import METHODS, shape_of_one_column
 from zerogap.dropin.fit import (
     BinarizedDropIn,
     DropIn,
@@ -108,8 +108,7 @@ class Ridge(_Ridge, RegressorDropIn, linear_model.Ridge):
     def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
         super()._keep(coef, intercept, dimensions)
         if dimensions == 2 and len(coef) == 1:  # versions of scikit-learn differ here
-            small = linear_model.Ridge().fit([[0.0], [1.0]], [[0.0], [1.0]])
-            self.coef_ = coef.reshape(*small.coef_.shape[:-1], -1)
+            self.coef_ = coef.reshape(*shape_of_one_column()[:-1], -1)
 
 
 class RidgeClassifier(_Ridge, BinarizedDropIn, linear_model.RidgeClassifier):
@@ -151,10 +150,15 @@ class _SGD(DropIn):
         intercept_init: Any = None,
         sample_weight: Any = None,
     ) -> Any:
-        """Fit to the optimum; initial coefficients are accepted and change nothing."""
+        """Fit to the optimum, from initial coefficients if there are any."""
         self._more_validate_params()
         self._seen = None
-        return self._fit_certified(X, y, sample_weight)
+        if coef_init is not None or intercept_init is not None:
+            self._given = (coef_init, intercept_init)
+        try:
+            return self._fit_certified(X, y, sample_weight)
+        finally:
+            self._given = None
 
     def partial_fit(
         self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None

@@ -17,8 +17,8 @@ from zerogap.cuda.device import is_on_device, to_host
 from zerogap.cuda.placing import on_device_array
 from zerogap.estimators.calibration import Calibration, calibrate
 from zerogap.estimators.model import LinearModel
+from zerogap.estimators.outputs import are_integers, label_targets, refuse_several, signs_of
 from zerogap.estimators.parameters import all_or_nothing, with_shared_parameters
-from zerogap.io.memory import free_memory
 from zerogap.losses import Logistic, Loss, Softmax
 from zerogap.problem import Problem
 from zerogap.problem.validation import (
@@ -99,6 +99,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
 
     _task = "classification"
     calibration_: Calibration
+    multilabel_ = False  # whether rows have several labels at once
 
     def __init__(
         self,
@@ -154,8 +155,9 @@ class LinearClassifier(ClassifierMixin, LinearModel):
             The indices of a CSR matrix are copied, so that changing them is no danger.  A Store is
             loaded if it has no `max_memory` and takes less than a quarter of the free memory; else
             it is read block by block, by `zerogap.solvers.BlockSDCA` and `BlockNewton`.
-        y : array-like of shape (n_samples,)
-            Class labels; those of a Store are its own.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Class labels; those of a Store are its own.  A matrix of 0 and 1 tells which of several
+            labels each row has: one model for each of them.
         sample_weight : array-like of shape (n_samples,), optional
             Weights; a weight of 2 is exactly a row that occurs twice.  A Store has its own.
         X_val : array-like or sparse matrix of shape (n_rows, n_features), optional
@@ -173,9 +175,11 @@ class LinearClassifier(ClassifierMixin, LinearModel):
             return self._fit_store(X, y, sample_weight)
         X, y = self._rows(X, y)
         validation = None if X_val is None else self._rows(X_val)
-        weights = sample_weights(to_host(sample_weight), len(y))
+        weights = sample_weights(to_host(sample_weight), X.shape[0])
+        if np.ndim(y) == 2:
+            return self._fit_labels(X, y, weights)
         classes, codes = find_classes(y, None if sample_weight is None else weights)
-        if len(classes) > len(y) // 2 or not _are_integers(classes):
+        if len(classes) > len(y) // 2 or not are_integers(classes):
             check_classification_targets(y)
         self._data = (X, y, weights) if self.keep_data else None
         if len(classes) < 2:
@@ -189,8 +193,22 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         if self.class_weight is not None:
             given = weights * class_factors(self.class_weight, classes, codes, weights)[codes]
         joint = self._loss().task == "multiclass"
-        targets = codes[None, :] if joint else _signs(codes, len(classes), X.shape)
+        targets = codes[None, :] if joint else signs_of(codes, len(classes), X.shape)
         return self._conclude(self._solve(X, targets, given, validation), classes)
+
+    def _fit_labels(self, X: Any, y: Any, weights: np.ndarray) -> Self:
+        """Fit one model for each label against its absence."""
+        if self._loss().task == "multiclass" or self.stop == "labels" or self._moved:
+            raise ValueError(
+                f"several labels at once need rows in memory, stop='gap' and a loss of one score, "
+                f"not {self._loss()}"
+            )
+        labels, targets, given = label_targets(y, weights, self.class_weight)
+        self._data = (X, labels, weights) if self.keep_data else None
+        self.fingerprint_ = fingerprint(X, labels.ravel(), weights)
+        self._conclude(self._solve(X, targets, given), np.arange(len(targets)))
+        self.multilabel_ = True
+        return self
 
     def _check_stop(self, X: Any, X_val: Any) -> None:
         if self.stop not in ("gap", "labels"):
@@ -216,6 +234,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
 
     def _conclude(self, results: list[Result], classes: np.ndarray) -> Self:
         self.classes_ = classes
+        self.multilabel_ = False
         self._publish(results)
         if hasattr(self, "calibration_"):
             del self.calibration_  # of other scores
@@ -287,6 +306,8 @@ class LinearClassifier(ClassifierMixin, LinearModel):
             Labels, of the type of those in `fit`.
         """
         scores = self.decision_function(X)
+        if self.multilabel_:
+            return (scores > 0).astype(np.int64)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         labels = self.classes_[to_host(codes)]
         return (
@@ -325,6 +346,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         >>> bool(certified.mean() > 0.9)
         True
         """
+        refuse_several(self, "predict_certified")
         X = to_host(X)
         regions, labels = self._regions(), self.predict(X)
         joint = self._loss().task == "multiclass"
@@ -389,6 +411,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         (200, 2)
         """
         check_is_fitted(self, "coef_")
+        refuse_several(self, "calibrate")
         if X is None and isinstance(self._data, tuple):
             X, y, sample_weight = self._data
         if X is None or y is None or isinstance(X, Store):
@@ -417,26 +440,14 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         if scores.shape[1] > 1 and joint:
             return softmax(scores, axis=1)
         likely = expit(scores) if calibration is None else calibration.likely(scores)
+        if self.multilabel_:
+            return likely
         if likely.shape[1] == 1:
             return np.hstack([1.0 - likely, likely])
         total = likely.sum(axis=1, keepdims=True)
         return np.where(total > 0, likely / np.where(total > 0, total, 1), 1.0 / likely.shape[1])
 
-
-def _are_integers(classes: np.ndarray) -> bool:
-    """Tell whether labels are whole numbers, which scikit-learn takes for classes if few differ."""
-    kind = classes.dtype.kind
-    return kind in "biu" or (kind == "f" and bool((np.trunc(classes) == classes).all()))
-
-
-def _signs(codes: np.ndarray, n_classes: int, shape: tuple[int, int]) -> np.ndarray:
-    """Return targets -1 and +1: one row for two classes, one row per class for more."""
-    if n_classes == 2:
-        return np.where(codes == 1, 1.0, -1.0)[None, :]
-    needed = 8.0 * n_classes * (3 * shape[0] + 2 * shape[1])
-    if needed > free_memory():
-        raise ValueError(
-            f"{n_classes} classes against the rest need about {needed / 1e9:.1f} GB, but "
-            f"{free_memory() / 1e9:.1f} GB are free: is y really a column of class labels?"
-        )
-    return np.where(codes == np.arange(n_classes)[:, None], 1.0, -1.0)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags

@@ -22,8 +22,10 @@ from sklearn.utils.validation import (
 
 from zerogap.cuda.device import DeviceError, is_on_device, to_host
 from zerogap.cuda.placing import on_device, on_device_array
-from zerogap.estimators import updates
+from zerogap.estimators.outputs import refuse_several, several_targets
+from zerogap.estimators.rows_that_come import Updatable
 from zerogap.estimators.threads import Budget, run_all
+from zerogap.estimators.updates import start_without
 from zerogap.leave_one_out import LeaveOneOut, leave_one_out_of
 from zerogap.losses import ALL_LOSSES, Loss, as_loss
 from zerogap.problem import Problem
@@ -54,7 +56,7 @@ def _names(tasks: tuple[str, ...]) -> str:
     return ", ".join(name for name, cls in known.items() if cls.task in tasks)
 
 
-class LinearModel(BaseEstimator):
+class LinearModel(Updatable, BaseEstimator):
     """What classifier and regressor share: parameters checked, problems solved, results kept."""
 
     encoder_: Any = None  # of a model file: what turns tables into features
@@ -126,7 +128,7 @@ class LinearModel(BaseEstimator):
         starts = self._starts(len(problems), problems[0].shape)
         if self._rows_left:
             pairs = zip(problems, starts, strict=True)
-            starts = [updates.start_without(*pair, self.tol) for pair in pairs]
+            starts = [start_without(*pair, self.tol) for pair in pairs]
         seeds = np.random.SeedSequence(as_seed(self.random_state)).generate_state(len(problems))
         stop = threading.Event()
         budget = Budget(self.max_seconds, len(problems), jobs)
@@ -268,6 +270,7 @@ class LinearModel(BaseEstimator):
         True
         """
         check_is_fitted(self, "coef_")
+        refuse_several(self, "leave_one_out")
         if X is None and isinstance(self._data, tuple):
             X, y, sample_weight = self._data
         if X is None or y is None:
@@ -309,77 +312,6 @@ class LinearModel(BaseEstimator):
                 setattr(self, name, on_device_array(getattr(self, name)))
         if self.certificate_.stop_reason == "interrupted":
             raise KeyboardInterrupt("fit interrupted; the best certified model so far is kept")
-        return self
-
-    def update(self, X: Any, y: Any, sample_weight: Any = None, *, data: Any = None) -> Self:
-        """Train on further rows, from the dual variables that the model has.
-
-        The result is, to the gap that `tol` allows, the model of a fit to all rows; a certificate
-        of that problem comes with it.  With ``lam=None``, lam becomes 1 / (new sum of weights);
-        ``class_weight="balanced"`` balances anew.
-
-        Parameters
-        ----------
-        X, y : array-like
-            New rows and their targets, of classes that the model knows.
-        sample_weight : array-like, optional
-            Their weights.
-        data : (X, y), (X, y, sample_weight) or Store, optional
-            The training data so far, refused if they are others.  Not needed with
-            ``keep_data=True``.
-
-        Returns
-        -------
-        self
-            The updated model.  After an error or Ctrl-C it is as it was.
-
-        Examples
-        --------
-        >>> import zerogap as zg
-        >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
-        >>> clf = zg.LinearClassifier("hinge", keep_data=True, random_state=0).fit(X[:900], y[:900])
-        >>> clf.update(X[900:], y[900:]).certificate_.relative_gap <= 1e-3
-        True
-        >>> clf.dual_coef_.shape
-        (1, 1000)
-        """
-        updates.update(self, X, y, sample_weight, data)
-        return self
-
-    def forget(self, rows: Any, *, data: Any = None) -> Self:
-        """Train on fewer rows, from the dual variables that the model has.
-
-        The dual variables of the forgotten rows leave the weights, and the solver goes on.  The
-        certificate then proves how far the model is from the optimum of the problem without these
-        rows, which owes nothing to them.  It does not prove that other copies of the rows, or
-        parameters chosen with them, are gone: see `zerogap.estimators.updates`.  `lam` and
-        `class_weight` as in `update`.
-
-        Parameters
-        ----------
-        rows : int or array-like of int
-            Numbers of the rows in the data of the fit, as in ``row_ids_``; of a Store, in its own
-            order.  The other rows keep their numbers.
-        data : (X, y), (X, y, sample_weight) or Store, optional
-            The training data, with or without rows forgotten earlier, refused if they are others.
-            Not needed with ``keep_data=True``.
-
-        Returns
-        -------
-        self
-            The model without the rows.  After an error or Ctrl-C it is as it was.
-
-        Examples
-        --------
-        >>> import zerogap as zg
-        >>> X, y, beta = zg.datasets.make_simulated(random_state=0)
-        >>> clf = zg.LinearClassifier("hinge", random_state=0).fit(X, y)
-        >>> clf.forget([3, 14], data=(X, y)).certificate_.relative_gap <= 1e-3
-        True
-        >>> clf.row_ids_[:5]
-        array([0, 1, 2, 4, 5])
-        """
-        updates.forget(self, rows, data)
         return self
 
     def _loss(self) -> Loss:
@@ -435,6 +367,7 @@ class LinearModel(BaseEstimator):
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
             return as_rows(X), y
+        common["multi_output"] = several_targets(y)
         X, y = validate_data(self, X, y, y_numeric=self._task == "regression", **common)
         return as_rows(X).with_own_structure(), y
 

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 
 from zerogap.cuda.device import to_host
 from zerogap.estimators.model import LinearModel
+from zerogap.estimators.outputs import refuse_several
 from zerogap.estimators.parameters import all_or_nothing, with_shared_parameters
 from zerogap.losses import Loss
 from zerogap.problem.validation import (
@@ -37,9 +38,9 @@ class LinearRegressor(RegressorMixin, LinearModel):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
         Weights.
-    intercept_ : float
+    intercept_ : float or ndarray of shape (n_targets,)
         Intercept.
     certificate_ : Certificate
         Primal value, dual value and duality gap.
@@ -114,8 +115,8 @@ class LinearRegressor(RegressorMixin, LinearModel):
             The indices of a CSR matrix are copied, so that changing them is no danger.  A Store is
             loaded if it has no `max_memory` and takes less than a quarter of the free memory; else
             it is read block by block, by `zerogap.solvers.BlockSDCA` and `BlockNewton`.
-        y : array-like of shape (n_samples,)
-            Targets; those of a Store are its own.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets; those of a Store are its own.  Several targets have one model each.
         sample_weight : array-like of shape (n_samples,), optional
             Weights; a weight of 2 is exactly a row that occurs twice.  A Store has its own.
 
@@ -129,11 +130,14 @@ class LinearRegressor(RegressorMixin, LinearModel):
         if isinstance(X, Store):
             return self._fit_store(X, y, sample_weight)
         X, y = self._rows(X, y)
-        weights = sample_weights(to_host(sample_weight), len(y))
+        weights = sample_weights(to_host(sample_weight), X.shape[0])
         self._data = (X, y, weights) if self.keep_data else None
         self.fingerprint_ = "" if self._moved else fingerprint(X, y.astype(np.float64), weights)
         given = None if sample_weight is None else weights
-        return self._conclude(self._solve(X, y[None, :], given))
+        if np.ndim(y) == 1:
+            return self._conclude(self._solve(X, y[None, :], given))
+        self._publish(self._solve(X, np.ascontiguousarray(y.T, dtype=np.float64), given))
+        return self._finish()
 
     def _fit_streamed(self, store: Store) -> Self:
         return self._conclude(self._solve_streamed(store))
@@ -154,10 +158,11 @@ class LinearRegressor(RegressorMixin, LinearModel):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions, in units of the target.
         """
-        return self._scores(X).ravel()
+        scores = self._scores(X)
+        return scores.ravel() if np.ndim(self.coef_) == 1 else scores
 
     def predict_certified(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return predictions, and bounds between which those of the exact optimum lie.
@@ -187,6 +192,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
         >>> bool((high - low).max() < 0.1)
         True
         """
+        refuse_several(self, "predict_certified")
         regions, rows = self._regions(), self._rows(to_host(X))
         coef, b = to_host(self.coef_)[None, :], np.atleast_1d(to_host(self.intercept_))
         scores = rows.product(coef) + b
@@ -219,3 +225,8 @@ class LinearRegressor(RegressorMixin, LinearModel):
         for _, part in X.stream():
             squares += float(np.sum((part.y - total / X.n_samples) ** 2))
         return 1.0 - errors / squares
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

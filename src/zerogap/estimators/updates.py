@@ -86,11 +86,7 @@ def update(model: Any, X: Any, y: Any, sample_weight: Any = None, data: Any = No
             f"the new rows have a class that the model does not know, {unknown[0]!r}: fit it to "
             f"all rows"
         )
-    both = _Data(
-        _stack(old.rows, new.rows),
-        np.concatenate([old.y, new.y]),
-        np.concatenate([old.weights, new.weights]),
-    )
+    both = _joined(old, new)
     zeros = np.zeros((*model.dual_coef_.shape[:-1], len(new.y)))
     first = model.row_ids_.max() + 1
     ids = np.append(model.row_ids_, np.arange(first, first + len(new.y)))
@@ -113,6 +109,38 @@ def forget(model: Any, rows: Any, data: Any = None) -> Removal:
     alpha, leaves = model.dual_coef_[..., kept], bool(model.dual_coef_[..., gone].any())
     _refit(model, left, np.ascontiguousarray(alpha), model.row_ids_[kept], leaves)
     return Removal(len(gone), digest, before, model.fingerprint_, model.certificate_)
+
+
+def partial_fit(model: Any, X: Any, y: Any, sample_weight: Any, seen: _Data | None) -> _Data:
+    """Fit a model to new rows and those seen before, and return all of them."""
+    first = seen is None
+    rows, labels = model._rows(X, y) if first else (model._rows(X), column_or_1d(y))
+    refuse_targets(labels)
+    check_consistent_length(labels, np.empty(rows.shape[0]))
+    if np.ndim(labels) > 1:
+        raise ValueError("partial_fit needs one target: fit takes several at once")
+    new = _Data(rows, labels, sample_weights(sample_weight, len(labels)))
+    whole = new if seen is None else _joined(seen, new)
+    classifies = model._task == "classification"
+    known = classifies and hasattr(model, "classes_") and not first
+    fitted = hasattr(model, "coef_") and not first
+    if fitted and (not known or np.isin(labels, model.classes_).all()):
+        update(model, rows, labels, new.weights, (seen.rows, seen.y, seen.weights))  # type: ignore
+    elif not classifies or len(np.unique(whole.y[whole.weights > 0])) > 1:
+        model.fit(_matrix(whole.rows), whole.y, whole.weights)
+    return whole
+
+
+def _joined(old: _Data, new: _Data) -> _Data:
+    return _Data(
+        _stack(old.rows, new.rows),
+        np.concatenate([old.y, new.y]),
+        np.concatenate([old.weights, new.weights]),
+    )
+
+
+def _matrix(rows: DenseRows | CSRRows) -> Any:
+    return rows.X if isinstance(rows, DenseRows) else rows._matrix()
 
 
 def start_without(
@@ -237,8 +265,7 @@ def _refit(
         if hasattr(model, name):
             setattr(fresh, name, getattr(model, name))
     fresh.dual_coef_, fresh._rows_left = alpha, leaves
-    rows = data.rows
-    fresh.fit(rows.X if isinstance(rows, DenseRows) else rows._matrix(), data.y, data.weights)
+    fresh.fit(_matrix(data.rows), data.y, data.weights)
     del fresh._rows_left
     fresh.row_ids_ = ids
     vars(model).update({k: v for k, v in vars(fresh).items() if k not in params})

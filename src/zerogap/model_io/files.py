@@ -15,9 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 import zerogap
 from zerogap.estimators import LinearClassifier, LinearRegressor
+from zerogap.estimators.outputs import refuse_several
 from zerogap.io.atomic import write_file
 from zerogap.io.container import FileError, read_bytes, short, unpack, write
 from zerogap.losses import ALL_LOSSES, Loss, as_loss
+from zerogap.model_io import calibrations
 from zerogap.problem.certificate import Certificate
 from zerogap.regions import Evidence, Known, Region
 from zerogap.solvers import SOLVERS, Solver
@@ -120,6 +122,7 @@ def save(
     if _ESTIMATORS.get(name) is not type(model):
         raise ValueError(f"only {' and '.join(_ESTIMATORS)} can be saved, got {name}")
     check_is_fitted(model, "coef_")
+    refuse_several(model, "a model file")
     names = getattr(model, "feature_names_in_", None)
     header = {
         "kind": "model",
@@ -144,6 +147,9 @@ def save(
         if model.row_ids_[-1] != len(model.row_ids_) - 1:  # rows are missing in between
             arrays["row_ids"] = model.row_ids_
     arrays |= _bounds(model)
+    told, sigmoids = calibrations.parts(model)
+    header |= told
+    arrays |= sigmoids
     if deviation is not None:
         arrays["deviation"] = np.asarray(deviation, dtype=np.float64)
     write_file(Path(path), lambda file: write(file, header, arrays))
@@ -267,6 +273,7 @@ def _build(content: bytes) -> ModelFile:
         raise FileError(f"n_iter is {model.n_iter_}, a number of epochs")
     model.fingerprint_ = _get(header, "fingerprint", str)
     _set_arrays(model, arrays, header.get("object_classes") is True)
+    calibrations.restore(model, header, arrays, _certificate)
     _check_parts(model)
     d = model.n_features_in_
     if header.get("feature_names") is not None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from zerogap.estimators.outputs import refuse_several
 from zerogap.io.atomic import write_file
 
 _OPSET, _IR = 17, 8  # of 2022: what most runtimes still in use can read
@@ -60,6 +61,7 @@ def to_onnx(
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
     check_is_fitted(model, "coef_")
+    refuse_several(model, "ONNX")
     graph = _Graph(onnx, np.dtype(dtype))
     W = graph.number("coef", np.atleast_2d(model.coef_))
     b = graph.number("intercept", np.atleast_1d(model.intercept_))
@@ -102,10 +104,14 @@ def _classify(graph: _Graph, model: Any) -> None:
 
 def _probabilities(graph: _Graph, model: Any) -> str:
     """Return the same formulas as those of ``predict_proba``."""
-    count = len(model.classes_)
-    if count > 2 and model._loss().task == "multiclass":
+    count, scores = len(model.classes_), "linear"
+    if (sigmoids := getattr(model, "calibration_", None)) is not None:
+        slope = graph.tensor("slope", sigmoids.slope.astype(graph.dtype)[None])
+        offset = graph.tensor("offset", sigmoids.offset.astype(graph.dtype)[None])
+        scores = graph.node("Add", [graph.node("Mul", [scores, slope]), offset])
+    elif count > 2 and model._loss().task == "multiclass":
         return graph.node("Softmax", ["linear"], axis=1)
-    likely, one = graph.node("Sigmoid", ["linear"]), graph.number("one", 1.0)
+    likely, one = graph.node("Sigmoid", [scores]), graph.number("one", 1.0)
     if count == 2:
         return graph.node("Concat", [graph.node("Sub", [one, likely]), likely], axis=1)
     total = graph.node("ReduceSum", [likely, graph.tensor("axis", np.array([1]))], keepdims=1)
