@@ -19,7 +19,7 @@ from data import load
 from threadpoolctl import threadpool_limits
 
 import zerogap as zg
-from zerogap.solvers import auto, hessian, newton
+from zerogap.solvers import hessian, newton, rotation
 
 PROBLEMS = [
     ("a9a", "hinge", 10),
@@ -48,11 +48,14 @@ def everything_moves(*args: object) -> None:
 
 VARIANTS: dict[str, tuple[zg.solvers.Solver, Callable[[], contextlib.AbstractContextManager]]] = {
     "Auto": (zg.Auto(), contextlib.nullcontext),
-    "without inner products": (zg.Auto(), lambda: without(auto, "_FEW", 0)),
+    "without inner products": (zg.Auto(), lambda: without(rotation, "FEW_ROWS", 0)),
     "Newton": (zg.Newton(), contextlib.nullcontext),
-    "without a start from a part": (zg.Newton(), lambda: without(newton, "_PART", 10**9)),
+    "without a start from a part": (
+        zg.Newton(),
+        lambda: without(newton, "ROWS_PER_SAMPLED", 10**9),
+    ),
     "over all rows": (zg.Newton(), lambda: without(newton, "_mark_movable", everything_moves)),
-    "Hessians of all rows": (zg.Newton(), lambda: without(hessian, "_PASSES", math.inf)),
+    "Hessians of all rows": (zg.Newton(), lambda: without(hessian, "MOST_PASSES", math.inf)),
     "InteriorPoint": (zg.InteriorPoint(), contextlib.nullcontext),
     "SDCA": (zg.SDCA(), contextlib.nullcontext),
     "SDCA without shrinking": (zg.SDCA(shrink=False), contextlib.nullcontext),

@@ -18,7 +18,7 @@ import numpy as np
 from data import load
 
 import zerogap as zg
-from zerogap.paths.intervals import _SHARE, Reach
+from zerogap.paths.intervals import SHARE_OF_TOL, Reach
 
 LAM_MIN, LAM_MAX = 1e-6, 1.0
 
@@ -49,7 +49,7 @@ def main() -> None:
                 path = zg.path(X, y, lam_min=LAM_MIN, lam_max=LAM_MAX, tol=tol, **options)
                 between = time.process_time()
                 lams = np.geomspace(LAM_MIN, LAM_MAX, len(path.lams))
-                grid = zg.path(X, y, lams, tol=_SHARE * tol, **options)
+                grid = zg.path(X, y, lams, tol=SHARE_OF_TOL * tol, **options)
                 seconds = between - began, time.process_time() - between
                 epochs = [sum(c.epochs for c in found.certificates) for found in (path, grid)]
                 solved = sum(c.epochs > 0 for c in path.certificates)

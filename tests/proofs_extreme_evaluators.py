@@ -16,8 +16,10 @@ import zerogap as zg
 from proofs_extreme import check, draw, exact, refused
 from zerogap import cuda
 from zerogap.cuda.device import SIMULATED, DeviceError
-from zerogap.dask import fitting, training, work
+from zerogap.dask import fitting, work
 from zerogap.dask.messages import merge
+from zerogap.dask.run import Run
+from zerogap.solvers.limits import Limits
 from zerogap.store import write_store
 from zerogap.streamed import StreamedProblem, load
 
@@ -119,15 +121,15 @@ def on_workers(data, store, w, b, alpha):
         def ask(job, *given):
             return merge([job(run, k, *given) for k in range(parts)])
 
-        crew = SimpleNamespace(
+        workers = SimpleNamespace(
             measure=lambda: ask(work.measure).summed,
             examine=lambda *given: ask(work.examine, 0, *given),
             precisely=lambda *given: ask(work.precisely, 0, *given).summed,
             **{"rounds": 0, "bytes": 0, "places": []},
         )
         seen = []
-        limits = training.Limits(0.0, 1, None, 0, lambda record: seen.append(record) or False)
-        audited = training.Run(crew, spec, stated.rows, limits, b)
+        limits = Limits(0.0, 1, callback=lambda record: seen.append(record) or False)
+        audited = Run(workers, spec, stated.rows, limits, b)
         audited.measure()
         audited.audit("audit", w, totals.sums, 0.0)
         duals = []

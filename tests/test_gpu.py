@@ -167,8 +167,8 @@ def test_many_rows_at_a_time_reach_the_gap(loss, intercept):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_too_many_rows_at_a_time_step_back(intercept, monkeypatch):
     """All rows are nearly equal: each step of thousands that do not see each other goes too far."""
-    monkeypatch.setattr(device_sdca, "_ROWS_APART", 1)
-    monkeypatch.setattr(device_sdca, "_CLOSEST", 1)
+    monkeypatch.setattr(device_sdca, "ROWS_APART", 1)
+    monkeypatch.setattr(device_sdca, "ROWS_APART_AT_LAST", 1)
     monkeypatch.setattr(device_sdca, "_concurrent_warps", lambda: 4096)
     rng = np.random.default_rng(0)
     X = 1.0 + 0.1 * rng.standard_normal((20_000, 50))

@@ -5,7 +5,7 @@ import pytest
 
 import zerogap as zg
 from zerogap.leave_one_out import leave_one_out
-from zerogap.problem.multiclass import balancing_factors
+from zerogap.problem.circulation import balancing_factors
 from zerogap.regions import find_region
 from zerogap.solvers.checkpoint import CheckpointError
 

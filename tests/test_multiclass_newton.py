@@ -9,7 +9,8 @@ from scipy import sparse
 import zerogap as zg
 from zerogap.solvers import hessian, multiclass_hessian
 from zerogap.solvers.multiclass_hessian import MulticlassHessian
-from zerogap.solvers.multiclass_newton import MulticlassNewton, vote
+from zerogap.solvers.multiclass_newton import MulticlassNewton
+from zerogap.solvers.warm_votes import vote
 
 SOLVER = MulticlassNewton()
 every_loss = pytest.mark.parametrize("loss", ["softmax", "multiclass-hinge"])
@@ -72,7 +73,7 @@ def test_sampled_full_and_diagonal_preconditioners_lead_to_one_optimum(
     values = []
     for direct, sample in ((3000, 100), (3000, 2), (5, 100)):
         monkeypatch.setattr(multiclass_hessian, "DIRECT", direct)
-        monkeypatch.setattr(multiclass_hessian, "_SAMPLE", sample)
+        monkeypatch.setattr(multiclass_hessian, "ROWS_PER_FEATURE", sample)
         run = solve(problem, tol=1e-9)
         assert run.stop_reason == "converged"
         values.append(run.certificate.primal)

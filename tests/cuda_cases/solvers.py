@@ -148,8 +148,8 @@ def test_solver_takes_a_loss_of_ones_own():
 
 def crowd(monkeypatch):
     """Let a third of the rows be worked on at a time, or four."""
-    monkeypatch.setattr(device_sdca, "_ROWS_APART", 3)
-    monkeypatch.setattr(device_sdca, "_CLOSEST", 3)
+    monkeypatch.setattr(device_sdca, "ROWS_APART", 3)
+    monkeypatch.setattr(device_sdca, "ROWS_APART_AT_LAST", 3)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -221,7 +221,7 @@ def test_solver_recovers_from_steps_that_went_astray(intercept, monkeypatch):
 
 
 def test_solver_visits_rows_that_still_move_more_often(monkeypatch):
-    monkeypatch.setattr(device_sdca, "_SETTLED", 4)
+    monkeypatch.setattr(device_sdca, "EPOCHS_BEFORE_PASSES", 4)
     problem = make("hinge", *BOTH["csr"], lam=0.03, n=24)
     passes, visit = set(), DeviceSDCA._visit
 

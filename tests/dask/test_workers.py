@@ -11,14 +11,14 @@ from scipy import sparse
 import zerogap as zg
 from raw_stored import CASES, make_table
 from zerogap.dask import work
-from zerogap.dask import workers as crews
+from zerogap.dask import workers as module
 from zerogap.dask.backend import LOST, RUNNING
 from zerogap.dask.fitting import specs, state, train
 from zerogap.dask.messages import Message
-from zerogap.dask.training import Limits
-from zerogap.dask.workers import Crew, Restart
+from zerogap.dask.workers import Restart, Workers
 from zerogap.losses import as_loss
 from zerogap.solvers.checkpoint import CheckpointError
+from zerogap.solvers.limits import Limits
 
 
 class Machines:
@@ -106,14 +106,14 @@ def fit(
     number=0,
     **more,
 ):
-    """Fit one problem; return its outcome and the crew."""
+    """Fit one problem; return its outcome and the workers."""
     loss = as_loss(loss)
     classify = loss.task != "regression"
-    crew = Crew(machines, parts, "run", classify=classify, **{"n_groups": 2, **more})
-    stated = state(crew.load(), classify, None)
+    workers = Workers(machines, parts, "run", classify=classify, **{"n_groups": 2, **more})
+    stated = state(workers.load(), classify, None)
     spec, b = specs(stated, loss, lam, l1_ratio, fit_intercept, 0)[number]
-    limits = Limits(tol, max_rounds, None, 0, callback)
-    return train(crew, spec, stated, b, limits, folder), crew
+    limits = Limits(tol, max_rounds, callback=callback)
+    return train(workers, spec, stated, b, limits, folder), workers
 
 
 def problem_of(X, y, loss, **more):
@@ -133,14 +133,14 @@ def test_raw_tables_are_proved_as_on_one_machine(loss, kind):
     X, y = make_table(kind, loss)
     settings = {"lam": 1 / len(y), "fit_intercept": True}
     tol = 1e-5 if loss == "multiclass-hinge" else 1e-6
-    outcome, crew = fit(Machines(), chunks(X, y), loss, tol=tol, **settings)
+    outcome, workers = fit(Machines(), chunks(X, y), loss, tol=tol, **settings)
     found, best = outcome.certificate, solved(problem := problem_of(X, y, loss, **settings))
     assert found.stop_reason == "converged", str(found)
     assert found.relative_gap <= tol
     assert best.dual <= found.primal <= best.primal + found.gap
     assert found.dual <= best.primal  # weak duality
     assert problem.primal(outcome.w, outcome.b) == pytest.approx(found.primal, rel=1e-5)
-    assert crew.rounds <= 150
+    assert workers.rounds <= 150
 
 
 def test_newton_survives_lost_workers():
@@ -154,9 +154,9 @@ def test_newton_survives_lost_workers():
             machines.kill(worker)
 
     machines.before.append(stumble)
-    outcome, crew = fit(machines, chunks(X, y), "hinge", **settings)
+    outcome, workers = fit(machines, chunks(X, y), "hinge", **settings)
     assert lost
-    assert crew.recoveries
+    assert workers.recoveries
     assert outcome.certificate.stop_reason == "converged"
     best = solved(problem_of(X, y, "hinge", **settings))
     assert best.dual <= outcome.certificate.primal <= best.primal + outcome.certificate.gap
@@ -168,7 +168,7 @@ def test_only_what_is_far_everywhere_is_shifted():
     X[:200, 2] += 1e6  # far from zero in some chunks only
     X[200:, 2] -= 1e6
     parts = chunks(X, 1e9 + X[:, 1], 4)
-    summaries = Crew(Machines(), parts, "run", classify=False, n_groups=2).load()
+    summaries = Workers(Machines(), parts, "run", classify=False, n_groups=2).load()
     stated = state(summaries, False, None)
     assert list(stated.origin != 0) == [True, False, False]
     assert abs(stated.origin[0] - 2000) < 1
@@ -184,7 +184,7 @@ REAL = ["squared", "absolute", "epsilon-insensitive", "huber", "quantile"]
 def test_answer_is_that_of_one_machine_to_the_gap(loss, fit_intercept):
     task = "regression" if loss in REAL else "classification"
     X, y = make(task=task, classes=3 if loss in ("multiclass-hinge", "softmax") else 2)
-    outcome, crew = fit(Machines(), chunks(X, y), loss, lam=0.01, fit_intercept=fit_intercept)
+    outcome, workers = fit(Machines(), chunks(X, y), loss, lam=0.01, fit_intercept=fit_intercept)
     problem = problem_of(X, y, loss, lam=0.01, fit_intercept=fit_intercept)
     certificate = outcome.certificate
     assert certificate.stop_reason == "converged"
@@ -193,7 +193,7 @@ def test_answer_is_that_of_one_machine_to_the_gap(loss, fit_intercept):
     exact = solved(problem)
     assert certificate.dual <= exact.primal * (1.0 + 1e-15)  # which is rounded too
     assert exact.dual <= certificate.primal <= exact.primal + certificate.gap + exact.gap
-    assert not crew.recoveries
+    assert not workers.recoveries
 
 
 @pytest.mark.parametrize("loss", ["multiclass-hinge", "softmax"])
@@ -261,9 +261,9 @@ def test_empty_chunks_and_chunks_of_one_class():
     order = np.argsort(y, kind="stable")
     X, y = X[order], y[order]
     parts = [(X[:0], y[:0]), *chunks(X, y, 4), (X[:0], y[:0]), (X[:0], y[:0])]
-    outcome, crew = fit(Machines(), parts, n_groups=4)
+    outcome, workers = fit(Machines(), parts, n_groups=4)
     assert outcome.certificate.stop_reason == "converged"
-    assert len(crew.groups) == 3  # the last one had no rows
+    assert len(workers.groups) == 3  # the last one had no rows
 
 
 @pytest.mark.parametrize(
@@ -293,12 +293,12 @@ def held(machines, group):
 def test_a_step_that_runs_twice_or_late_changes_nothing():
     X, y = make()
     machines = Machines()
-    crew = Crew(machines, chunks(X, y), "run", classify=True, n_groups=2)
-    stated = state(crew.load(), True, None)
+    workers = Workers(machines, chunks(X, y), "run", classify=True, n_groups=2)
+    stated = state(workers.load(), True, None)
     (spec, _), *_ = specs(stated, as_loss("hinge"), 1e-3, 0.0, False, 0)
-    totals = crew.begin(spec)
+    totals = workers.begin(spec)
     message = Message(totals.u, 0.0, 0.0, job="epoch", grid=np.array([0.0, 1.0]))
-    stamp, place = crew.stamp, crew.places[0]
+    stamp, place = workers.stamp, workers.places[0]
     first = machines.on(place, work.step, "run", 0, stamp, message)
     before = copy.deepcopy(held(machines, 0))
     again = machines.on(place, work.step, "run", 0, stamp, message)
@@ -343,13 +343,13 @@ def test_storm_of_deaths_ends_certified(loss, fit_intercept):
     machines = Machines(3)
     machines.before.append(hook := killer(17, limit=12))
     parts = chunks(X, y, 6)
-    outcome, crew = fit(
+    outcome, workers = fit(
         machines, parts, loss, lam=0.01, fit_intercept=fit_intercept, n_groups=3,
         checkpoint_every=2, max_rounds=2000,
     )  # fmt: skip
     assert outcome.certificate.stop_reason == "converged"
     assert hook.count["kills"] >= 2
-    assert len(crew.recoveries) >= 2
+    assert len(workers.recoveries) >= 2
     problem = problem_of(X, y, loss, lam=0.01, fit_intercept=fit_intercept)
     assert problem.primal(outcome.w, outcome.b) == pytest.approx(
         outcome.certificate.primal, rel=1e-12
@@ -365,8 +365,8 @@ def test_lost_dual_variables_come_from_the_checkpoint_or_are_zero():
         machines = Machines()
         hook = killer(11, limit=1)
         machines.before.append(hook)
-        _, crew = fit(machines, chunks(X, y), "logistic", checkpoint_every=every, lam=1e-3)
-        found = crew.recoveries[0].origins
+        _, workers = fit(machines, chunks(X, y), "logistic", checkpoint_every=every, lam=1e-3)
+        found = workers.recoveries[0].origins
         assert found[expected] >= 2
         assert found["kept"] >= 2  # the other group's
         assert sum(found.values()) == 5
@@ -390,16 +390,16 @@ def test_all_workers_die_and_come_back(monkeypatch):
 
     machines.before.append(all_dead)
     machines.workers = absent
-    monkeypatch.setattr(crews, "_POLL", 0.001)
-    outcome, crew = fit(machines, chunks(X, y))
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
+    outcome, workers = fit(machines, chunks(X, y))
     assert outcome.certificate.stop_reason == "converged"
-    assert {g for recovery in crew.recoveries for g in recovery.groups} == {0, 1}
-    assert set(crew.places) == {"worker-9"}
+    assert {g for recovery in workers.recoveries for g in recovery.groups} == {0, 1}
+    assert set(workers.places) == {"worker-9"}
 
 
 def test_no_worker_ever_is_an_error(monkeypatch):
-    monkeypatch.setattr(crews, "_ABSENCE", 0.02)
-    monkeypatch.setattr(crews, "_POLL", 0.001)
+    monkeypatch.setattr(module, "ABSENCE_SECONDS", 0.02)
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
     with pytest.raises(RuntimeError, match="no workers"):
         fit(Machines(0), chunks(*make()))
 
@@ -411,8 +411,8 @@ def test_workers_that_leave_while_rows_are_read_are_an_error(monkeypatch):
         machines.states.clear()
 
     machines.homes = homes
-    monkeypatch.setattr(crews, "_ABSENCE", 0.02)
-    monkeypatch.setattr(crews, "_POLL", 0.001)
+    monkeypatch.setattr(module, "ABSENCE_SECONDS", 0.02)
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
     with pytest.raises(RuntimeError, match="no workers"):
         fit(machines, chunks(*make()))
 
@@ -426,12 +426,12 @@ def test_a_frozen_worker_is_left_alone_until_it_answers():
             machines.frozen.add(worker)
 
     machines.before.append(freeze)
-    outcome, crew = fit(machines, chunks(X, y), round_timeout=0.05, checkpoint_every=1000)
+    outcome, workers = fit(machines, chunks(X, y), round_timeout=0.05, checkpoint_every=1000)
     assert outcome.certificate.stop_reason == "converged"
-    assert len(crew.recoveries) == 1
-    assert "no answer" in crew.recoveries[0].reason
-    assert len(set(crew.places)) == 1
-    assert set(crew.suspects) == machines.frozen
+    assert len(workers.recoveries) == 1
+    assert "no answer" in workers.recoveries[0].reason
+    assert len(set(workers.places)) == 1
+    assert set(workers.suspects) == machines.frozen
 
 
 def test_work_goes_to_workers_that_come_back():
@@ -445,12 +445,12 @@ def test_work_goes_to_workers_that_come_back():
             machines.states["worker-7"] = {}
 
     machines.before.append(lose_then_add)
-    outcome, crew = fit(machines, chunks(X, y), "logistic", lam=1e-5, checkpoint_every=2)
+    outcome, workers = fit(machines, chunks(X, y), "logistic", lam=1e-5, checkpoint_every=2)
     assert outcome.certificate.stop_reason == "converged"
-    moved = [r for r in crew.recoveries if "moved" in r.reason]
+    moved = [r for r in workers.recoveries if "moved" in r.reason]
     assert len(moved) == 1
     assert "zeros" not in moved[0].origins
-    assert len(set(crew.places)) == 2
+    assert len(set(workers.places)) == 2
 
 
 def test_changed_source_is_refused():
@@ -484,9 +484,9 @@ def test_an_answer_that_is_not_finite_is_asked_for_again_once():
 
         machines.submit = spoilt
         if ends:
-            outcome, crew = fit(machines, chunks(X, y))
+            outcome, workers = fit(machines, chunks(X, y))
             assert outcome.certificate.stop_reason == "converged"
-            assert "not finite" in crew.recoveries[0].reason
+            assert "not finite" in workers.recoveries[0].reason
         else:
             with pytest.raises(ValueError, match=r"chunks \[0, 1, 2\] are not finite, twice"):
                 fit(machines, chunks(X, y))
@@ -507,19 +507,20 @@ def test_rows_that_kill_every_worker_are_an_error_not_a_loop():
 def test_restart_carries_the_sums_over_what_is_held():
     X, y = make()
     machines = Machines()
-    crew = Crew(machines, chunks(X, y), "run", classify=True, n_groups=2)
-    stated = state(crew.load(), True, None)
+    workers = Workers(machines, chunks(X, y), "run", classify=True, n_groups=2)
+    stated = state(workers.load(), True, None)
     (spec, _), *_ = specs(stated, as_loss("hinge"), 1e-3, 0.0, False, 0)
     start = {k: 0.5 * s[1] for k, s in enumerate(chunks(X, y))}
-    totals = crew.begin(spec, start)
+    totals = workers.begin(spec, start)
     problem = problem_of(X, y, "hinge", lam=1e-3)
     assert np.allclose(totals.u, problem.dual_sum(0.5 * y), atol=1e-12)
-    crew.saved = {}
-    machines.kill(crew.places[0])
+    workers.saved = {}
+    machines.kill(workers.places[0])
     with pytest.raises(Restart) as lost:
-        crew.step(Message(totals.u, 0.0, 0.0))
+        workers.step(Message(totals.u, 0.0, 0.0))
     rest = np.concatenate(
-        [np.zeros(sum(len(start[k]) for k in crew.groups[0]))] + [start[k] for k in crew.groups[1]]
+        [np.zeros(sum(len(start[k]) for k in workers.groups[0]))]
+        + [start[k] for k in workers.groups[1]]
     )
     assert np.allclose(lost.value.totals.u, problem.dual_sum(rest), atol=1e-12)
 
@@ -553,12 +554,12 @@ def test_a_new_client_goes_on_from_the_checkpoint(loss, tmp_path):
 def test_one_class_after_the_other():
     X, y = make(classes=4)
     loss = as_loss("logistic")
-    crew = Crew(Machines(), chunks(X, y), "run", classify=True, n_groups=2)
-    stated = state(crew.load(), True, None)
+    workers = Workers(Machines(), chunks(X, y), "run", classify=True, n_groups=2)
+    stated = state(workers.load(), True, None)
     problems = specs(stated, loss, 1e-3, 0.0, False, 0)
     assert len(problems) == 4
     for number, (spec, b) in enumerate(problems):
-        outcome = train(crew, spec, stated, b, Limits(1e-6, 200, None, 0, None), None)
+        outcome = train(workers, spec, stated, b, Limits(1e-6, 200), None)
         problem = zg.Problem(X, np.where(y == number, 1.0, -1.0), "logistic", lam=1e-3)
         assert outcome.certificate.stop_reason == "converged"
         assert problem.certificate(outcome.w).relative_gap <= 1e-5

@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import zerogap as zg
 from zerogap.losses import MULTICLASS_LOSSES
+from zerogap.problem.circulation import balancing_factors
 from zerogap.problem.gap import _rerouted
-from zerogap.problem.multiclass import balancing_factors
 
 LOSSES = [cls() for cls in MULTICLASS_LOSSES.values()]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -57,7 +57,7 @@ def test_sampled_factorised_and_diagonal_hessians_lead_to_one_optimum(loss, inte
     values = []
     for direct, passes in ((3000, 4), (3000, 0), (5, 4)):
         monkeypatch.setattr(hessian, "DIRECT", direct)
-        monkeypatch.setattr(hessian, "_PASSES", passes)
+        monkeypatch.setattr(hessian, "MOST_PASSES", passes)
         run = zg.solve(problem, zg.Newton(), tol=1e-9, max_epochs=200, random_state=0)
         assert run.stop_reason == "converged"
         values.append(run.certificate.primal)
@@ -81,7 +81,7 @@ def test_products_and_directions_are_those_of_the_matrix(intercept):
 
 
 def test_samples_grow_while_directions_take_many_products(monkeypatch):
-    monkeypatch.setattr(hessian, "_PASSES", 0)
+    monkeypatch.setattr(hessian, "MOST_PASSES", 0)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 40)) * np.logspace(0, -3, 40)
     X[rng.random(4000) < 0.02] *= 100.0  # rows that few samples have
@@ -115,8 +115,8 @@ def test_hessians_in_single_precision_lead_to_the_same_optimum(loss, scale, monk
     X *= scale * np.logspace(0, -4, 40)
     problem = zg.Problem(X, y, loss, lam=1e-9 * scale**2)
     of = hessian.Hessian(problem, problem.share)
-    monkeypatch.setattr(hessian, "_ROUGH", 40)
-    monkeypatch.setattr(hessian, "_MUCH", 0.0)
+    monkeypatch.setattr(hessian, "SINGLE_FEATURES", 40)
+    monkeypatch.setattr(hessian, "SINGLE_WORK", 0.0)
     rough = hessian.Hessian(problem, problem.share)
     assert (of.rough, rough.rough) == (False, True)
     target = X.T @ y / 2000
@@ -132,8 +132,8 @@ def test_hessians_in_single_precision_lead_to_the_same_optimum(loss, scale, monk
 
 @pytest.mark.parametrize("scale", [1e-30, 1e25])
 def test_hessians_that_single_precision_has_no_room_for_are_in_double(scale, monkeypatch):
-    monkeypatch.setattr(hessian, "_ROUGH", 5)
-    monkeypatch.setattr(hessian, "_MUCH", 0.0)
+    monkeypatch.setattr(hessian, "SINGLE_FEATURES", 5)
+    monkeypatch.setattr(hessian, "SINGLE_WORK", 0.0)
     X, y = make_data("logistic", n=300)
     problem = zg.Problem(X * scale, y, "logistic", lam=1e-3 * scale**2)
     assert not hessian.Hessian(problem, problem.share).rough
@@ -142,8 +142,8 @@ def test_hessians_that_single_precision_has_no_room_for_are_in_double(scale, mon
 
 
 def test_a_row_far_larger_than_the_others_keeps_hessians_in_double(monkeypatch):
-    monkeypatch.setattr(hessian, "_ROUGH", 5)
-    monkeypatch.setattr(hessian, "_MUCH", 0.0)
+    monkeypatch.setattr(hessian, "SINGLE_FEATURES", 5)
+    monkeypatch.setattr(hessian, "SINGLE_WORK", 0.0)
     X, y = make_data("logistic", n=3000, d=80)
     X[0] *= 1e12
     problem = zg.Problem(X, y, "logistic", lam=1e-4, fit_intercept=True)
@@ -226,7 +226,7 @@ def test_losses_that_newton_cannot_take():
 
 @pytest.mark.parametrize("solver", [zg.Newton(), zg.InteriorPoint()], ids=repr)
 def test_what_would_exceed_the_memory_is_refused_with_numbers(solver, monkeypatch):
-    monkeypatch.setattr("zerogap.problem.one_score.free_memory", lambda: 1e3)
+    monkeypatch.setattr("zerogap.problem.places.free_memory", lambda: 1e3)
     with pytest.raises(ValueError, match=r"needs about .* GB beyond the data, but .* GB are free"):
         zg.solve(make_problem("hinge"), solver)
 

@@ -1,5 +1,7 @@
 """`zerogap compare`: solvers side by side on one problem."""
 
+from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -158,8 +160,6 @@ def _run_config(config: Path, out: Path, json: bool) -> None:
 
 def _check_packages() -> None:
     """See that pictures and page can be made, before the work that they show."""
-    from importlib.util import find_spec
-
     for package in ("matplotlib", "plotly", "jinja2"):
         if find_spec(package) is None:
             raise ValueError(f"pictures and page need {package}: pip install 'zerogap[lab]'")
@@ -227,8 +227,6 @@ def _show(outcome: Any, paths: dict[str, Path]) -> None:
 
 
 def _report(outcome: Any, paths: dict[str, Path]) -> dict[str, Any]:
-    from dataclasses import asdict
-
     problem = outcome.problem
     rows, features = problem.shape
     return {

@@ -153,7 +153,7 @@ def make_table(lines: Sequence[Line], tol: float, form: str, width: int) -> Any:
 
 
 def _cells(line: Line, form: str) -> tuple[str, ...]:
-    from zerogap.comparison.outcome import percent
+    from zerogap.comparison.styles import percent
 
     def text(value: float | None, form: str) -> str:
         return "" if value is None else form.format(value)

@@ -1,5 +1,6 @@
 """`zerogap forget`: a saved model without some of its training rows."""
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -163,8 +164,6 @@ def _read_numbers(path: Path) -> list[int]:
 
 def _forget(model: Any, rows: list[int], data: Any) -> Any:
     """Let the model forget the rows, and show how it goes."""
-    import warnings
-
     from sklearn.exceptions import ConvergenceWarning
 
     from zerogap.estimators import updates

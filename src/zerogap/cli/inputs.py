@@ -1,5 +1,6 @@
 """What commands read: a file, standard input, or a data set known by name."""
 
+import hashlib
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -53,8 +54,6 @@ def open_data(
 
 def file_digest(text: str) -> str | None:
     """Return the SHA-256 of a file, None if it is none."""
-    import hashlib
-
     if not Path(text).is_file():
         return None
     with open(text, "rb") as file:

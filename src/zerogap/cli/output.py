@@ -1,7 +1,11 @@
 """What all commands share: exit codes, one line per failure, and how they print."""
 
 import contextlib
+import datetime
+import json
+import math
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -34,8 +38,6 @@ class Manners:
     def write(cls, text: str) -> None:
         """Add a line to the log."""
         if cls.log is not None:
-            import datetime
-
             now = datetime.datetime.now().isoformat(timespec="seconds")
             with open(cls.log, "a", encoding="utf-8") as file:
                 file.write(f"{now}  {text}\n")
@@ -85,8 +87,6 @@ def one_line(error: BaseException) -> str:
 
 def check_output(path: Path, *inputs: str | None) -> None:
     """See that a file can be written, before the work that it is for."""
-    import tempfile
-
     if path.exists() and not path.is_file():
         raise ValueError(f"{path}: is a folder or a device, not a file")
     if not path.parent.is_dir():
@@ -121,8 +121,6 @@ def print_table(rows: Iterable[tuple[str, str]]) -> None:
 
 def as_json(content: dict[str, Any]) -> str:
     """Return one JSON object; numbers that JSON cannot hold become null."""
-    import json
-
     return json.dumps(_plain(content), allow_nan=False, ensure_ascii=False)
 
 
@@ -191,7 +189,6 @@ def progress(tol: float, max_seconds: float | None = None) -> Iterator[Callable[
     if not sys.stderr.isatty() or Manners.quiet:
         yield log
         return
-    import math
 
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn

@@ -1,5 +1,6 @@
 """`zerogap path`: validation error at every lambda of an interval."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -126,8 +127,6 @@ def _validate(
     read: Input, lam_min: float, lam_max: float | None, options: dict[str, Any], advice: str
 ) -> Any:
     """Return the curve; where a solve falls short, stop with advice that ends in this."""
-    import sys
-
     from zerogap.paths import PathError
     from zerogap.sweeps import path_cv
 

@@ -1,6 +1,9 @@
 """`zerogap predict`: a saved model on new data."""
 
+import csv
+import io
 import itertools
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -253,8 +256,6 @@ def _compute(model: Any, X: Any, what: str, threshold: float | None) -> Any:
 
 def _certify(model: Any, X: Any) -> dict[str, Any]:
     """Return predictions and what the file says is proved of them, by column."""
-    import warnings
-
     names = ("prediction", "certified") if hasattr(model, "classes_") else _INTERVAL
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "what is certified here is the word of a model file")
@@ -263,9 +264,6 @@ def _certify(model: Any, X: Any) -> dict[str, Any]:
 
 def _table(columns: dict[str, Any], header: bool) -> str:
     """Return columns as CSV."""
-    import csv
-    import io
-
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     if header:

@@ -1,6 +1,9 @@
 """`zerogap prove` and `zerogap verify`: proofs that anybody can check with one short file."""
 
+import json
+import zipfile
 from dataclasses import replace
+from decimal import ROUND_CEILING, Context, Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -145,8 +148,6 @@ def _loaded(store: Any) -> Input:
 
 def _weights(data: str) -> Any:
     """Return the weights in an npz file, None if there are none."""
-    import zipfile
-
     import numpy as np
 
     if not Path(data).is_file() or not zipfile.is_zipfile(data):
@@ -157,8 +158,6 @@ def _weights(data: str) -> Any:
 
 def _claims(proof: Any) -> list[dict[str, float]]:
     """Return what a proof claims, for each of its parts."""
-    import json
-
     header = json.loads(proof["header"].tobytes())
     pairs = zip(header["primal"], header["dual"], strict=True)
     return [{"primal": primal, "dual": dual} for primal, dual in pairs]
@@ -166,8 +165,6 @@ def _claims(proof: Any) -> list[dict[str, float]]:
 
 def _rows(claims: list[dict[str, float]]) -> list[tuple[str, str]]:
     """Return claims in plain words; distances are rounded up."""
-    from decimal import ROUND_CEILING, Context, Decimal
-
     rows = []
     for k, claim in enumerate(claims):
         primal, dual = claim["primal"], claim["dual"]

@@ -1,5 +1,6 @@
 """`zerogap reproduce`: the reports' experiments, run anew."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,8 +90,6 @@ def register(app: Any) -> None:
 
 def check_packages() -> None:
     """See that all packages of the lab are there, before the work."""
-    from importlib.util import find_spec
-
     for package in ("matplotlib", "plotly", "jinja2", "pandas"):
         if find_spec(package) is None:
             raise ValueError(f"the report needs {package}: pip install 'zerogap[lab]'")

@@ -1,5 +1,7 @@
 """`zerogap show`: what a saved model is, in words and numbers."""
 
+import csv
+import io
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -121,9 +123,6 @@ def _report(file: Any, found: Any) -> dict[str, Any]:
 
 
 def _csv(found: Any) -> str:
-    import csv
-    import io
-
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(("feature", "class", "coef", "per_unit", "effect"))

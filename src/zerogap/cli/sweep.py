@@ -1,5 +1,8 @@
 """`zerogap sweep`: validation error over a grid of parameters."""
 
+import csv
+import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -206,9 +209,6 @@ def _transform(scale: str, has_intercept: bool, share: float | None, seed: int) 
 
 
 def _sweep(read: Input, grid: dict[str, Any], transform: Any, options: dict[str, Any]) -> Any:
-    import sys
-    import warnings
-
     from zerogap.sweeps import sweep
 
     with warnings.catch_warnings():
@@ -231,8 +231,6 @@ def _draw(outcome: Any, title: str, out: Path) -> None:
 
 
 def _write_csv(outcome: Any, path: Path) -> None:
-    import csv
-
     rows = [cell.row() for cell in outcome.cells]
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, list(rows[0]))

@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -150,8 +151,6 @@ def as_options(table: dict[str, Any]) -> Any:
 
 def is_given(table: dict[str, Any]) -> list[str]:
     """Return the options that were given, by name."""
-    from dataclasses import fields
-
     from zerogap.readers import TableOptions
 
     plain, asked = TableOptions(), as_options(table)

@@ -1,5 +1,7 @@
 """`zerogap train`: from a file to a certified model."""
 
+import tempfile
+import warnings
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -356,8 +358,6 @@ def _check_classes(given: Input) -> None:
 
 def _fit(model: Any, given: Input, tol: float) -> None:
     """Fit the model; after Ctrl-C it is the best one so far, if there is one."""
-    import warnings
-
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings(), progress(tol, model.max_seconds) as show:
@@ -376,8 +376,6 @@ def _fit(model: Any, given: Input, tol: float) -> None:
 
 def _save(model: Any, out: Path, **options: Any) -> None:
     """Save the model, elsewhere if the disk has filled up meanwhile."""
-    import tempfile
-
     from zerogap.model_io import save
 
     try:

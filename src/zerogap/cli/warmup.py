@@ -1,5 +1,7 @@
 """`zerogap warmup`: compile in advance, for images of containers and for first impressions."""
 
+import time
+import warnings
 from typing import Any
 
 from zerogap.cli.output import failures, print_table
@@ -20,9 +22,6 @@ def register(app: Any) -> None:
 
 def _compile() -> list[tuple[str, str]]:
     """Fit tiny problems; return the seconds that each loss took."""
-    import time
-    import warnings
-
     import numpy as np
     from scipy import sparse
 

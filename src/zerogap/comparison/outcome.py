@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zerogap.comparison.page import render
+from zerogap.comparison.pictures import draw, save_figure
 from zerogap.comparison.styles import style
 from zerogap.display import Shown, finish, new_axes, records_html, to_frame
 from zerogap.problem import Problem
@@ -255,9 +257,6 @@ class Comparison(Shown):
         dict of str to Path
             Files by name.
         """
-        from zerogap.comparison.page import render
-        from zerogap.comparison.pictures import draw, save_figure
-
         folder = Path(folder).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         names = {"png": "curves.png", "svg": "curves.svg"}
@@ -273,8 +272,3 @@ class Comparison(Shown):
             writer.writeheader()
             writer.writerows(rows)
         return paths
-
-
-def percent(share: float) -> str:
-    """Return a share in percent, to two digits."""
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"

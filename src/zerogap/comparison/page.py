@@ -8,12 +8,14 @@ import os
 import platform
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zerogap.comparison.outcome import Comparison, percent
-from zerogap.comparison.styles import BLACK, style
+from zerogap.comparison.styles import BLACK, percent, style
+
+if TYPE_CHECKING:
+    from zerogap.comparison.outcome import Comparison
 
 X_AXES = {
     "epoch": "epochs (passes over the data)",

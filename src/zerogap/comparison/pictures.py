@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zerogap.comparison.outcome import Comparison
 from zerogap.comparison.styles import style
+
+if TYPE_CHECKING:
+    from zerogap.comparison.outcome import Comparison
 
 GREY = "#595959"
 PANELS = {

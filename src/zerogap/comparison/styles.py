@@ -1,4 +1,4 @@
-"""One look per solver, the same in print and on the page: colour, marker and dashes differ."""
+"""How solvers and numbers look, the same in print and on the page."""
 
 from __future__ import annotations
 
@@ -31,3 +31,8 @@ def style(k: int) -> Style:
     """Return the look of the k-th solver; 140 of them differ."""
     dashes, marker = _DASHES[k % len(_DASHES)], _MARKERS[k % len(_MARKERS)]
     return Style(_COLOURS[k % len(_COLOURS)], dashes, *marker)
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, to two digits."""
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"

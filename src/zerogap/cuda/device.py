@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from zerogap.io.memory import free_memory as of_host
+
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 
 
@@ -76,8 +78,6 @@ def sparse_arrays() -> ModuleType:
 def free_memory() -> float:
     """Return the bytes that are free on the GPU, those that CuPy keeps for itself included."""
     if SIMULATED:
-        from zerogap.io.memory import free_memory as of_host
-
         return of_host()
     cupy = arrays()
     pool = cupy.get_default_memory_pool()

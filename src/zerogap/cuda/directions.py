@@ -28,8 +28,8 @@ FOUND, REST, WAY, PRODUCT, EASED = range(5)
 
 
 @functools.cache
-def _kernel(C: int, kind: str) -> Any:
-    """Return the kernel for so many classes, a number that compiled loops can unroll, and data."""
+def _set_factors(C: int) -> Any:
+    """Return the function that finds the scores of C classes, and factors of rows from them."""
 
     @cuda.jit(device=True)
     def set_factors(X, share, h, way, factors):
@@ -57,6 +57,13 @@ def _kernel(C: int, kind: str) -> Any:
                 for c in range(C):
                     if lane == c % WIDTH and first + r < n:
                         factors[i, c] = share[i] * h[i, c] * (z[r, c] - mean)
+
+    return set_factors
+
+
+@functools.cache
+def _add_rows(C: int) -> Any:
+    """Return the function that adds up rows times factors of C classes."""
 
     @cuda.jit(device=True)
     def add_rows(X, factors, sums):
@@ -91,6 +98,13 @@ def _kernel(C: int, kind: str) -> Any:
                     for c in range(C):
                         sums[stripe, c, j] = total[q, c]
 
+    return add_rows
+
+
+@functools.cache
+def _ease(C: int) -> Any:
+    """Return the function that applies the preconditioner of C classes."""
+
     @cuda.jit(device=True)
     def ease(inverse, rest, eased):
         """eased_c = inverse_c rest_c, of symmetric matrices"""
@@ -103,29 +117,39 @@ def _kernel(C: int, kind: str) -> Any:
             if lane == 0:
                 eased[c, j] = total
 
-    @cuda.jit(device=True)
-    def share_total(value, parts):
-        """Put the sum of a value over the block's threads into the block's place"""
-        t = cuda.threadIdx.x
-        warps = cuda.shared.array(_WARPS, np.float64)
-        value = sum_of_lanes(value)
-        cuda.syncthreads()
-        if t % WIDTH == 0:
-            warps[t // WIDTH] = value
-        cuda.syncthreads()
-        if t == 0:
-            total = 0.0
-            for k in range(_WARPS):
-                total += warps[k]
-            parts[cuda.blockIdx.x] = total
+    return ease
 
-    @cuda.jit(device=True)
-    def total_of(parts):
-        """The sum over all blocks, with the same bits for all threads"""
+
+@cuda.jit(device=True)
+def _share_total(value, parts):
+    """Put the sum of a value over the block's threads into the block's place"""
+    t = cuda.threadIdx.x
+    warps = cuda.shared.array(_WARPS, np.float64)
+    value = sum_of_lanes(value)
+    cuda.syncthreads()
+    if t % WIDTH == 0:
+        warps[t // WIDTH] = value
+    cuda.syncthreads()
+    if t == 0:
         total = 0.0
-        for k in range(cuda.threadIdx.x % WIDTH, cuda.gridDim.x, WIDTH):
-            total += parts[k]
-        return sum_of_lanes(total)
+        for k in range(_WARPS):
+            total += warps[k]
+        parts[cuda.blockIdx.x] = total
+
+
+@cuda.jit(device=True)
+def _total_of(parts):
+    """The sum over all blocks, with the same bits for all threads"""
+    total = 0.0
+    for k in range(cuda.threadIdx.x % WIDTH, cuda.gridDim.x, WIDTH):
+        total += parts[k]
+    return sum_of_lanes(total)
+
+
+@functools.cache
+def _kernel(C: int, kind: str) -> Any:
+    """Return the kernel for so many classes, a number that compiled loops can unroll, and data."""
+    set_factors, add_rows, ease = _set_factors(C), _add_rows(C), _ease(C)
 
     @cuda.jit(**_COMPILE)
     def kernel(X, share, h, least, inverse, factors, sums, vectors, parts, enough, limit, made):
@@ -142,9 +166,9 @@ def _kernel(C: int, kind: str) -> Any:
                 for c in range(C):  # what is common to all classes changes no vote
                     vectors[EASED, c, j] -= mean
                     own += vectors[EASED, c, j] * vectors[REST, c, j]
-            share_total(own, parts[0])
+            _share_total(own, parts[0])
             grid.sync()
-            before, size = size, total_of(parts[0])
+            before, size = size, _total_of(parts[0])
             if products == 0:
                 goal = enough * size
             if not size > goal or products == limit:
@@ -167,9 +191,9 @@ def _kernel(C: int, kind: str) -> Any:
                     total += sums[s, c, j]
                 vectors[PRODUCT, c, j] = total
                 own += total * vectors[WAY, c, j]
-            share_total(own, parts[1])
+            _share_total(own, parts[1])
             grid.sync()
-            step = size / total_of(parts[1])
+            step = size / _total_of(parts[1])
             for k in range(cuda.grid(1), C * D, cuda.gridsize(1)):
                 c, j = k // D, k % D
                 vectors[FOUND, c, j] += step * vectors[WAY, c, j]

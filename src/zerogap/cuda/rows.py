@@ -23,92 +23,14 @@ from zerogap.cuda.device import (
 )
 from zerogap.cuda.kernels import (
     THREADS,
-    WIDTH,
-    cuda,
-    sum_of_lanes,
-    sum_of_parts,
-    threads_across,
     view,
 )
+from zerogap.cuda.row_kernels import column_sums, no_places, row_products, row_sums
 from zerogap.rows import SAMPLED_ROWS, CSRRows, DenseRows, as_rows, find_shift
 
 _PIECE = 2048  # values of a row that WIDTH threads add up; longer rows are cut
 _CHUNK = 1 << 26  # values converted to double precision at a time
 _AT_A_TIME = 1 << 18  # threads that keep a large GPU busy
-
-
-@cuda.jit
-def _dots(values, columns, starts, width, places, w, squared, out):
-    """out_k = x_i . w, or |x_i|^2, for all rows i = k, or those in places
-
-    Without columns, values are summed as they are.
-    """
-    lane = cuda.grid(1) % WIDTH
-    for k in range(cuda.grid(1) // WIDTH, out.shape[0], cuda.gridsize(1) // WIDTH):
-        i = places[k] if places.shape[0] > 0 else k
-        first, end = i * width, (i + 1) * width
-        if width == 0:
-            first, end = np.int64(starts[i]), np.int64(starts[i + 1])
-        total = 0.0
-        for m in range(first + lane, end, WIDTH):
-            value = np.float64(values[m])
-            if squared:
-                total += value * value
-            elif width > 0:
-                total += value * w[m - first]
-            elif columns.shape[0] > 0:
-                total += value * w[columns[m]]
-            else:
-                total += value
-        total = sum_of_lanes(total)
-        if lane == 0:
-            out[k] = total
-
-
-@cuda.jit
-def _products(values, columns, starts, places, W, across, out):
-    """out_kc = x_i . W_c for rows i = k, or those in places, and columns c of W, listed by feature
-
-    Without columns of their own, rows of W are summed as they are.
-    """
-    K = out.shape[1]
-    lane = cuda.grid(1) % WIDTH
-    part, parts = lane // across, WIDTH // across
-    for k in range(cuda.grid(1) // WIDTH, out.shape[0], cuda.gridsize(1) // WIDTH):
-        i = places[k] if places.shape[0] > 0 else k
-        first, end = np.int64(starts[i]), np.int64(starts[i + 1])
-        for some in range(0, K, across):
-            c, total = some + lane % across, 0.0
-            if c < K:
-                for m in range(first + part, end, parts):
-                    if columns.shape[0] > 0:
-                        total += np.float64(values[m]) * W[columns[m], c]
-                    else:
-                        total += W[m, c]
-            total = sum_of_parts(total, across)
-            if c < K and part == 0:
-                out[k, c] = total
-
-
-@cuda.jit
-def _column_sums(values, d, c, squared, out):
-    """out_sj = sum_i c_i x_ij over each S-th row from row s on, or with squares of x_ij
-
-    Thread number s d + j has the values with that number, and each S d-th after it: threads side by
-    side read values side by side.
-    """
-    t = cuda.grid(1)
-    if t < out.shape[0]:
-        total, i = 0.0, t // d
-        for k in range(t, values.shape[0], out.shape[0]):
-            value = np.float64(values[k])
-            total += c[i] * (value * value if squared else value)
-            i += out.shape[0] // d
-        out[t] = total
-
-
-def _blocks(rows: int) -> int:
-    return max(1, min(-(-rows * WIDTH // THREADS), 1 << 16))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,17 +120,17 @@ class DeviceDenseRows(DeviceRows):
     @functools.cached_property
     def parts(self) -> tuple[Any, Any, Any, int]:
         """Values, columns, starts and width, as kernels take rows."""
-        return view(self.X.ravel()), _none(), _none(), self.X.shape[1]
+        return view(self.X.ravel()), no_places(), no_places(), self.X.shape[1]
 
     def _dots(self, w: Any, squared: bool) -> Any:
-        return _sums(self.parts, _none(), w, squared, self.shape[0])
+        return row_sums(self.parts, no_places(), w, squared, self.shape[0])
 
     def transposed_times(self, c: Any, squared: bool = False) -> Any:
         n, d = self.shape
         stripes = max(1, min(n // 32, _AT_A_TIME // d))
         out = arrays().empty(stripes * d)
         blocks = -(-len(out) // THREADS)
-        _column_sums[blocks, THREADS](self.parts[0], d, view(c), squared, view(out))
+        column_sums[blocks, THREADS](self.parts[0], d, view(c), squared, view(out))
         return out.reshape(stripes, d).sum(axis=0)
 
     def product(self, W: Any) -> Any:
@@ -301,13 +223,13 @@ class DeviceCSRRows(DeviceRows):
 
     def _dots(self, w: Any, squared: bool) -> Any:
         if self.pieces is None:
-            return _sums(self.parts, _none(), w, squared, self.shape[0])
+            return row_sums(self.parts, no_places(), w, squared, self.shape[0])
         values, columns, _, width = self.parts
         ends, firsts = self.pieces
         cut = (values, columns, view(ends), width)
-        partial = _sums(cut, _none(), w, squared, len(ends) - 1)
-        whole = (view(partial), _none(), view(firsts), 0)
-        return _sums(whole, _none(), w, False, self.shape[0])
+        partial = row_sums(cut, no_places(), w, squared, len(ends) - 1)
+        whole = (view(partial), no_places(), view(firsts), 0)
+        return row_sums(whole, no_places(), w, False, self.shape[0])
 
     @functools.cached_property
     def transposed(self) -> DeviceCSRRows:
@@ -325,13 +247,13 @@ class DeviceCSRRows(DeviceRows):
     def product(self, W: Any) -> Any:
         listed = arrays().ascontiguousarray(W.T)
         if self.pieces is None:
-            return _sums_of_columns(self.parts, _none(), listed, self.shape[0])
+            return row_products(self.parts, no_places(), listed, self.shape[0])
         values, columns, _, width = self.parts
         ends, firsts = self.pieces
         cut = (values, columns, view(ends), width)
-        partial = _sums_of_columns(cut, _none(), listed, len(ends) - 1)
-        whole = (_none(), _none(), view(firsts), 0)
-        return _sums_of_columns(whole, _none(), partial, self.shape[0])
+        partial = row_products(cut, no_places(), listed, len(ends) - 1)
+        whole = (no_places(), no_places(), view(firsts), 0)
+        return row_products(whole, no_places(), partial, self.shape[0])
 
     def transposed_product(self, A: Any) -> Any:
         return arrays().ascontiguousarray(self.transposed.product(A.T).T)
@@ -379,7 +301,7 @@ class SomeRows(DeviceRows):
     nbytes = 0
 
     def _dots(self, w: Any, squared: bool) -> Any:
-        return _sums(self.all_rows.parts, view(self.places), w, squared, len(self.places))
+        return row_sums(self.all_rows.parts, view(self.places), w, squared, len(self.places))
 
     def transposed_times(self, c: Any, squared: bool = False) -> Any:
         everywhere = arrays().zeros(self.all_rows.shape[0])
@@ -388,7 +310,7 @@ class SomeRows(DeviceRows):
 
     def product(self, W: Any) -> Any:
         listed = arrays().ascontiguousarray(W.T)
-        return _sums_of_columns(self.all_rows.parts, view(self.places), listed, len(self.places))
+        return row_products(self.all_rows.parts, view(self.places), listed, len(self.places))
 
     def transposed_product(self, A: Any) -> Any:
         everywhere = arrays().zeros((self.all_rows.shape[0], A.shape[1]))
@@ -404,25 +326,6 @@ class SomeRows(DeviceRows):
     def take(self, order: Any) -> SomeRows:
         """Return some of these rows, in this order."""
         return SomeRows(self.all_rows, self.places[order])
-
-
-def _sums(parts: tuple[Any, ...], places: Any, w: Any, squared: bool, rows: int) -> Any:
-    out = arrays().empty(rows)
-    _dots[_blocks(rows), THREADS](*parts, places, view(w), squared, view(out))
-    return out
-
-
-def _sums_of_columns(parts: tuple[Any, ...], places: Any, W: Any, rows: int) -> Any:
-    out, across = arrays().empty((rows, W.shape[1])), threads_across(W.shape[1])
-    values, columns, starts, _ = parts
-    given = (values, columns, starts, places, view(W), across, view(out))
-    _products[_blocks(rows), THREADS](*given)
-    return out
-
-
-@functools.cache
-def _none() -> Any:
-    return view(arrays().zeros(0, np.int64))
 
 
 def as_device_rows(X: Any) -> DeviceDenseRows | DeviceCSRRows:

@@ -17,12 +17,13 @@ from zerogap import estimators
 from zerogap.dask.backend import DaskBackend
 from zerogap.dask.fitting import connected, run_id, specs, state, train
 from zerogap.dask.sources import as_sources
-from zerogap.dask.training import Limits
-from zerogap.dask.workers import Crew
+from zerogap.dask.workers import Workers
+from zerogap.estimators.parameters import keep
 from zerogap.losses import Loss, as_loss
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.checks import as_seed
 from zerogap.problem.validation import check_number
+from zerogap.solvers.limits import Limits
 from zerogap.store import Store
 
 _SHARED = (
@@ -80,10 +81,10 @@ class _Distributed(BaseEstimator):
         self._check_own_parameters()
         loss, classify = local._loss(), local._task == "classification"
         sources = as_sources(X, y, sample_weight)
-        limits = Limits(self.tol, self.max_rounds, self.max_seconds, self.verbose, self.callback)
+        limits = Limits(self.tol, self.max_rounds, None, self.max_seconds, self.callback)
         folder = None if self.checkpoint_dir is None else Path(self.checkpoint_dir)
         with connected(self.client) as client:
-            crew = Crew(
+            workers = Workers(
                 DaskBackend(client),
                 sources,
                 run_id(),
@@ -94,12 +95,13 @@ class _Distributed(BaseEstimator):
                 round_timeout=self.round_timeout,
             )
             try:
-                stated = state(crew.load(), classify, class_weight)
+                stated = state(workers.load(), classify, class_weight)
                 given = (loss, self.lam, float(self.l1_ratio), bool(self.fit_intercept))
                 problems = specs(stated, *given, as_seed(self.random_state))
-                outcomes = [train(crew, spec, stated, b, limits, folder) for spec, b in problems]
+                more = (limits, folder, self.verbose)
+                outcomes = [train(workers, spec, stated, b, *more) for spec, b in problems]
             finally:
-                crew.release()
+                workers.release()
         self.n_features_in_ = stated.n_features
         self.fingerprint_ = X.fingerprint if isinstance(X, Store) else stated.digest
         self.coef_ = np.array([outcome.w for outcome in outcomes])
@@ -107,8 +109,8 @@ class _Distributed(BaseEstimator):
         self.certificate_ = Certificate.combine([outcome.certificate for outcome in outcomes])
         histories = [outcome.history for outcome in outcomes]
         self.history_ = histories[0] if len(histories) == 1 else histories
-        self.n_rounds_ = crew.rounds
-        self.recoveries_ = crew.recoveries
+        self.n_rounds_ = workers.rounds
+        self.recoveries_ = workers.recoveries
         return stated
 
     def _finish(self: Any) -> Any:
@@ -224,23 +226,7 @@ class LinearClassifier(ClassifierMixin, _Distributed):
         verbose: int = 0,
         callback: Callable | None = None,
     ) -> None:
-        self.loss = loss
-        self.lam = lam
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_rounds = max_rounds
-        self.max_seconds = max_seconds
-        self.client = client
-        self.n_groups = n_groups
-        self.checkpoint_every = checkpoint_every
-        self.checkpoint_dir = checkpoint_dir
-        self.max_recoveries = max_recoveries
-        self.round_timeout = round_timeout
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+        keep(self, locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
@@ -367,22 +353,7 @@ class LinearRegressor(RegressorMixin, _Distributed):
         verbose: int = 0,
         callback: Callable | None = None,
     ) -> None:
-        self.loss = loss
-        self.lam = lam
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_rounds = max_rounds
-        self.max_seconds = max_seconds
-        self.client = client
-        self.n_groups = n_groups
-        self.checkpoint_every = checkpoint_every
-        self.checkpoint_dir = checkpoint_dir
-        self.max_recoveries = max_recoveries
-        self.round_timeout = round_timeout
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+        keep(self, locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model, to data as for `zerogap.dask.LinearClassifier.fit`.

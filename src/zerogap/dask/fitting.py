@@ -13,16 +13,22 @@ from typing import Any
 import numpy as np
 from distributed import Client, LocalCluster
 
-from zerogap.dask import finish
 from zerogap.dask.chunks import Summary, joint_shifts
-from zerogap.dask.saving import load
-from zerogap.dask.training import Limits, Outcome, Run, local_epochs
+from zerogap.dask.gather import Gather
+from zerogap.dask.lbfgs import LBFGS
+from zerogap.dask.local_epochs import LocalEpochs
+from zerogap.dask.newton import Newton
+from zerogap.dask.run import Run
+from zerogap.dask.saving import Saved, load
 from zerogap.dask.work import Spec
-from zerogap.dask.workers import Crew
+from zerogap.dask.workers import Workers
 from zerogap.losses import Loss
 from zerogap.problem import Problem
 from zerogap.problem.checks import check_scale, is_positive
 from zerogap.problem.validation import class_factors
+from zerogap.solvers.limits import Limits
+from zerogap.solvers.loop import Way, run_all
+from zerogap.solvers.result import Result
 
 
 @contextlib.contextmanager
@@ -167,10 +173,16 @@ def _first_intercept(stated: Stated, spec: Spec) -> Any:
 
 
 def train(
-    crew: Crew, spec: Spec, stated: Stated, b: Any, limits: Limits, folder: Path | None
-) -> Outcome:
-    """Solve one problem with the rows that the crew holds."""
-    run = Run(crew, spec, stated.rows, limits, b)
+    workers: Workers,
+    spec: Spec,
+    stated: Stated,
+    b: Any,
+    limits: Limits,
+    folder: Path | None,
+    verbose: int = 0,
+) -> Result:
+    """Solve one problem with the rows that the workers hold."""
+    run = Run(workers, spec, stated.rows, limits, b, verbose)
     saved = None
     if folder is not None:
         defines = (spec.number, spec.loss, spec.lam, spec.l1_ratio, spec.fit_intercept)
@@ -180,24 +192,18 @@ def train(
         if run.centred:
             run.identity += " shifted"
         saved = load(run.path, run.identity)
-    try:
-        run.restart(crew.begin(spec, saved.alphas if saved is not None else None))
-        run.measure()
-        if saved is not None:
-            run.b = saved.b[()]
-        last = finish.newton if run.takes_newton else finish.descend
-        if saved is not None and not saved.alphas:
-            last(run, saved.w)
-        elif run.is_hopeless and run.takes_newton:
-            finish.newton(run, run.w)
-        else:
-            local_epochs(run)
-            if not run.reason and run.smooth:
-                last(run, run.w)
-            elif not run.reason:
-                finish.gather(run)
-    except KeyboardInterrupt:
-        if run.best is None:
-            raise
-        run.reason = "interrupted"
-    return run.outcome()
+    run.restart(workers.begin(spec, saved.alphas if saved is not None else None))
+    run.measure()
+    if saved is not None:
+        run.b = saved.b[()]
+    return run_all([run], _ways(run, saved), None)[0]
+
+
+def _ways(run: Run, saved: Saved | None) -> list[Way]:
+    """Return how to step: local epochs first, then what finds the last digits sooner."""
+    last = Newton if run.takes_newton else LBFGS
+    if saved is not None and not saved.alphas:
+        return [last(run, saved.w)]
+    if run.is_hopeless and run.takes_newton:
+        return [Newton(run)]
+    return [LocalEpochs(run), last(run) if run.smooth else Gather(run)]

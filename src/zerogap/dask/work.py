@@ -24,8 +24,9 @@ from zerogap.kernels.jit import rowwise
 from zerogap.losses import Loss
 from zerogap.penalties import L2
 from zerogap.problem import Problem
-from zerogap.problem.multiclass import MulticlassProblem, set_row_gaps
-from zerogap.solvers.sdca import block_steps, sdca_steps
+from zerogap.problem.multiclass import MulticlassProblem
+from zerogap.problem.vote_sums import set_row_gaps
+from zerogap.solvers.sdca_steps import block_steps, sdca_steps
 from zerogap.solvers.summed_newton import sums_at
 
 _EMPTY = np.empty(0)

@@ -23,12 +23,12 @@ from zerogap.dask.messages import Measure, Message, Reply, merge, sent
 from zerogap.dask.work import Spec
 from zerogap.problem.proving import PreciseSums
 
-_POLL = 0.2  # seconds between two looks at who is alive
-_READING = 5.0  # seconds between two looks while rows come to the cluster
-_ABSENCE = 300.0  # seconds without any worker
-_LEAST_TIMEOUT = 30.0
-_SLOW = 10  # times the median round
-_SAVE_SECONDS = 30.0
+POLL_SECONDS = 0.2  # between two looks at who is alive
+READING_SECONDS = 5.0  # between two looks while rows come to the cluster
+ABSENCE_SECONDS = 300.0  # without any worker, before the fit gives up
+LEAST_TIMEOUT_SECONDS = 30.0  # without an answer, before a worker counts as lost
+SLOW_ROUNDS = 10  # times the median round, before a worker counts as lost
+SAVE_SECONDS = 30.0  # between two copies of the dual variables, if rounds are slow
 
 
 class Restart(Exception):
@@ -64,7 +64,7 @@ class Recovery:
     seconds: float
 
 
-class Crew:
+class Workers:
     """The groups of one fit, wherever they are."""
 
     def __init__(
@@ -98,7 +98,7 @@ class Crew:
         """Bring the rows into the workers' memory; return what there is to know about them."""
         workers = self._healthy()
         data = [self.backend.data(source, None) for source in self.sources]
-        while (homes := self.backend.homes(data, _READING)) is None:
+        while (homes := self.backend.homes(data, READING_SECONDS)) is None:
             workers = self._healthy()
         self._divide(homes, workers)
         lost = self._load(dict.fromkeys(range(len(self.groups)), ""), data)
@@ -124,7 +124,7 @@ class Crew:
         """Ask all groups for a step, which moves them to the next stamp."""
         rounds, when = self.saved_at
         due = self.rounds - rounds >= self.checkpoint_every
-        save = due or time.monotonic() - when > _SAVE_SECONDS
+        save = due or time.monotonic() - when > SAVE_SECONDS
         if isinstance(messages, Message):
             messages = [messages] * len(self.groups)
         messages = [dataclasses.replace(message, save=save) for message in messages]
@@ -238,7 +238,7 @@ class Crew:
         until = time.monotonic() + limit
         try:
             while waiting := [g for g in tasks if g not in answers and g not in lost]:
-                self.backend.wait([tasks[g] for g in waiting], _POLL)
+                self.backend.wait([tasks[g] for g in waiting], POLL_SECONDS)
                 quiet = True
                 for g in waiting:
                     outcome = self.backend.outcome(tasks[g])
@@ -310,7 +310,7 @@ class Crew:
             rows = [data[k] if data else self.backend.data(self.sources[k], place) for k in numbers]
             arguments = (self.run, g, self.classify, numbers, *rows)
             tasks[g] = self.backend.submit(place, work.load, *arguments)
-        answers, lost = self._collect(tasks, _SLOW * self._timeout())
+        answers, lost = self._collect(tasks, SLOW_ROUNDS * self._timeout())
         for summary in (summary for answer in answers.values() for summary in answer):
             self._recognise(summary)
         return lost
@@ -373,17 +373,18 @@ class Crew:
 
     def _healthy(self) -> list[str]:
         """Return the workers to use; wait if there are none."""
-        until = time.monotonic() + _ABSENCE
+        until = time.monotonic() + ABSENCE_SECONDS
         while True:
             alive = self.backend.workers()
             if fine := [worker for worker in alive if worker not in self.suspects] or alive:
                 return fine
             if time.monotonic() > until:
-                raise RuntimeError(f"there were no workers for {_ABSENCE:.0f} s: see their logs")
-            time.sleep(_POLL)
+                spent = f"{ABSENCE_SECONDS:.0f} s"
+                raise RuntimeError(f"there were no workers for {spent}: see their logs")
+            time.sleep(POLL_SECONDS)
 
     def _timeout(self) -> float:
         if self.round_timeout is not None:
             return self.round_timeout
         median = statistics.median(self.times) if self.times else 0.0
-        return max(_LEAST_TIMEOUT, _SLOW * median)
+        return max(LEAST_TIMEOUT_SECONDS, SLOW_ROUNDS * median)

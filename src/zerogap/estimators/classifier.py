@@ -18,7 +18,7 @@ from zerogap.cuda.placing import on_device_array
 from zerogap.estimators.calibration import Calibration, calibrate
 from zerogap.estimators.model import LinearModel
 from zerogap.estimators.outputs import are_integers, label_targets, refuse_several, signs_of
-from zerogap.estimators.parameters import all_or_nothing, with_shared_parameters
+from zerogap.estimators.parameters import all_or_nothing, keep, with_shared_parameters
 from zerogap.losses import Logistic, Loss, Softmax
 from zerogap.problem import Problem
 from zerogap.problem.validation import (
@@ -124,25 +124,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         stop: str = "gap",
         settled: float = 0.999,
     ) -> None:
-        self.loss = loss
-        self.lam = lam
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.solver = solver
-        self.tol = tol
-        self.max_epochs = max_epochs
-        self.max_seconds = max_seconds
-        self.device = device
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.keep_data = keep_data
-        self.stop = stop
-        self.settled = settled
+        keep(self, locals())
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, X_val: Any = None) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 _SHARED_PARAMETERS = """
     lam : float, optional
@@ -53,6 +54,13 @@ def with_shared_parameters(cls: type) -> type:
             "    SHARED PARAMETERS\n", _SHARED_PARAMETERS.lstrip("\n")
         )
     return cls
+
+
+def keep(estimator: Any, arguments: dict[str, Any]) -> None:
+    """Make attributes of the arguments of a constructor, given as its ``locals()``."""
+    for name, value in arguments.items():
+        if name not in ("self", "__class__"):
+            setattr(estimator, name, value)
 
 
 def all_or_nothing(fit: Callable) -> Callable:

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from zerogap.cuda.device import to_host
 from zerogap.estimators.model import LinearModel
 from zerogap.estimators.outputs import refuse_several
-from zerogap.estimators.parameters import all_or_nothing, with_shared_parameters
+from zerogap.estimators.parameters import all_or_nothing, keep, with_shared_parameters
 from zerogap.losses import Loss
 from zerogap.problem.validation import (
     fingerprint,
@@ -88,21 +88,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
         checkpoint: str | None = None,
         keep_data: bool = False,
     ) -> None:
-        self.loss = loss
-        self.lam = lam
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_epochs = max_epochs
-        self.max_seconds = max_seconds
-        self.device = device
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.keep_data = keep_data
+        keep(self, locals())
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

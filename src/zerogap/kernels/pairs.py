@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from zerogap.kernels.jit import exact_kernel, fused
+from zerogap.kernels.instructions import fused
+from zerogap.kernels.jit import exact_kernel
 
 
 @exact_kernel

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.kernels.jit import exact_kernel, fused
+from zerogap.kernels.instructions import fused
+from zerogap.kernels.jit import exact_kernel
 
 
 def precise_scores(rows: Any, w: np.ndarray, b: float, aim: Any, b_low: float = 0.0) -> np.ndarray:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from zerogap import datasets
+from zerogap.comparison import parse_solver
 from zerogap.lab.experiment import Arm, Chapter, Data, Experiment
 from zerogap.lab.figures import Figure, Lines
 from zerogap.lab.verdicts import Claim, lower
@@ -102,8 +103,6 @@ def _data(table: dict[str, Any], folder: Path) -> Data:
 
 
 def _arm(table: dict[str, Any]) -> Arm:
-    from zerogap.comparison import parse_solver
-
     _check(table, {field.name for field in fields(Arm)}, "[[solvers]]")
     parse_solver(str(table.get("solver", "")))
     given = {name: _tuple(value) for name, value in table.items()}

@@ -17,6 +17,8 @@ from zerogap import datasets
 from zerogap._params import parse
 from zerogap.datasets import files
 from zerogap.lab.experiment import Data
+from zerogap.readers import read
+from zerogap.transforms import GaussianLandmarks
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +43,6 @@ def _transforms() -> dict[str, Callable[[], Any]]:
         PolynomialFeatures,
         StandardScaler,
     )
-
-    from zerogap.transforms import GaussianLandmarks
 
     return {
         "standardise": StandardScaler,
@@ -115,8 +115,6 @@ def data_key(data: Data) -> str:
 @functools.lru_cache(maxsize=1)
 def _raw(name: str, options: str, folder: str | None) -> Loaded:
     if Path(name).is_file():
-        from zerogap.readers import read
-
         table = read(name, **json.loads(options))
         return Loaded(table.X, table.y)
     found = datasets.load(name, folder)

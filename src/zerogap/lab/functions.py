@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import zerogap
+
 
 def name_of(function: str | Callable[..., Any]) -> str:
     """Return the name by which another process finds a function: module and name."""
@@ -38,8 +40,6 @@ def function_digest(name: str) -> str:
 @functools.cache
 def library_digest() -> str:
     """Return the version, and a digest of the code that computes: an old result is never taken."""
-    import zerogap
-
     root = Path(zerogap.__file__).parent
     others = {"cli", "lab", "model_io"}
     files = sorted(p for p in root.rglob("*.py") if p.relative_to(root).parts[0] not in others)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import itertools
 import multiprocessing
 from collections.abc import Mapping, Sequence
@@ -173,9 +175,6 @@ def _heat(axes: Any, drawing: Mapping[str, Any], panel: Mapping[str, Any]) -> No
 
 
 def _gallery(drawing: Mapping[str, Any]) -> Any:
-    import base64
-    import io
-
     from matplotlib.figure import Figure
     from matplotlib.image import imread
 

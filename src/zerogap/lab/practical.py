@@ -15,7 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from zerogap import solvers
 from zerogap.datasets import Mnist, load_mnist
+from zerogap.problem import Problem
 
 LOSSES = {"svm": "multiclass-hinge", "logistic": "softmax"}
 NAMES = {"gd": "GD", "sgd": "SGD", "bcfw": "BCFW"}
@@ -182,9 +184,6 @@ def draw(history: Any, settings: Settings) -> Any:
 
 
 def _train(settings: Settings, data: Mnist, say: Say) -> Any:
-    from zerogap import solvers
-    from zerogap.problem import Problem
-
     n, d = data.X_train.shape
     name, options = NAMES[settings.opt], settings.options(n)
     problem = Problem(data.X_train, data.y_train, LOSSES[settings.obj], settings.mu)

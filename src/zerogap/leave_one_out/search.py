@@ -25,10 +25,10 @@ from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.history import Record
 from zerogap.solvers.protocol import Answer
 
-_SHARP = 1e-9  # relative gap of the fit with all rows: what it costs is spent once
-_FLOOR = 1e-12  # relative gap beyond which rounding decides
-_PATIENCE = 20_000  # epochs of one fit
-_LOOK = 4  # epochs between two looks at a row: one costs as much as an epoch
+FIRST_TOLERANCE = 1e-9  # relative gap of the fit with all rows: what it costs is spent once
+LEAST_TOLERANCE = 1e-12  # relative gap beyond which rounding decides
+MOST_EPOCHS = 20_000  # epochs of one fit
+EPOCHS_BETWEEN_LOOKS = 4  # epochs between two looks at a row: one costs as much as an epoch
 _ALL = slice(None)
 _NONE = np.empty(0)
 
@@ -135,7 +135,7 @@ def leave_one_out(
     if start is not None:
         w, b, alpha = (start.w, start.b, start.alpha) if isinstance(start, Result) else start
         start = (w, shifted.inward(w, b), alpha)
-    fit = _run(problem, start, _SHARP, clock, random_state)
+    fit = _run(problem, start, FIRST_TOLERANCE, clock, random_state)
     sharp = Witness.of(problem, fit.w, cast("Proof", fit.proof))
     origin = Origin.of(sharp)
     grid = 1e-8 * (1.0 + abs(fit.b)) * 2.0 ** np.arange(60) if problem.fit_intercept else _NONE
@@ -207,9 +207,9 @@ def _run(
         problem,
         Auto(),
         tol=tol,
-        max_epochs=_PATIENCE if callback else 1000,
+        max_epochs=MOST_EPOCHS if callback else 1000,
         max_seconds=clock.left(),
-        record=_LOOK * problem.shape[0] if callback else "auto",
+        record=EPOCHS_BETWEEN_LOOKS * problem.shape[0] if callback else "auto",
         callback=callback,
         warm_start=start,
         random_state=seed,
@@ -311,7 +311,7 @@ class _Search:
         if self.look(w, proof):
             return 0.0
         start = (w, proof.b, proof.alpha)
-        found = _run(self.rest, start, _FLOOR, clock, seed, self.callback)
+        found = _run(self.rest, start, LEAST_TOLERANCE, clock, seed, self.callback)
         if self.how != "solved":
             self.look(found.w, cast("Proof", found.proof), last=True)
         if self.how != "solved" and found.stop_reason in ("converged", "rounding"):

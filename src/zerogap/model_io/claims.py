@@ -11,7 +11,8 @@ import numpy as np
 
 from zerogap.audit import Audit, audit_all, posed
 from zerogap.estimators.updates import data_fingerprint
-from zerogap.model_io.files import Model, ModelFile, allowed_gap
+from zerogap.model_io.files import Model, ModelFile
+from zerogap.model_io.parts import allowed_gap
 from zerogap.model_io.region_claims import check_regions
 from zerogap.problem.certificate import Certificate
 from zerogap.regions import Known, Region

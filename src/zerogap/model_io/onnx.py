@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from zerogap.estimators.outputs import refuse_several
 from zerogap.io.atomic import write_file
+from zerogap.model_io.onnx_encoder import DOMAINS, encode
 
 _OPSET, _IR = 17, 8  # of 2022: what most runtimes still in use can read
 
@@ -66,8 +67,6 @@ def to_onnx(
     W = graph.number("coef", np.atleast_2d(model.coef_))
     b = graph.number("intercept", np.atleast_1d(model.intercept_))
     if model.encoder_ is not None:
-        from zerogap.model_io.onnx_encoder import encode
-
         X = encode(graph, model.encoder_)
     else:
         X = graph.input("X", graph.dtype, model.n_features_in_)
@@ -173,8 +172,6 @@ class _Graph:
         opset = [helper.make_opsetid("", _OPSET)]
         domains = {node.domain for node in self.nodes if node.domain}
         if domains:
-            from zerogap.model_io.onnx_encoder import DOMAINS
-
             opset += [helper.make_opsetid(name, DOMAINS[name]) for name in sorted(domains)]
         proto = helper.make_model(
             graph, opset_imports=opset, ir_version=_IR, producer_name="zerogap"

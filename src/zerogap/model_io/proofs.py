@@ -20,6 +20,7 @@ from zerogap.problem import Problem
 from zerogap.problem.centring import centred
 from zerogap.problem.refining import refinement
 from zerogap.problem.validation import class_factors
+from zerogap.readers import Encoder
 from zerogap.rows import CSRRows, as_rows
 from zerogap.solvers import Auto, solve
 
@@ -147,8 +148,6 @@ def save_proof(
 
 def reader_of(proof: dict[str, np.ndarray]) -> Any:
     """Return the encoder that a proof holds, for as many features as it has."""
-    from zerogap.readers import Encoder
-
     try:
         value = json.loads(proof["header"].tobytes()).get("reader")
         return Encoder(proof["w"].shape[-1]) if value is None else Encoder.from_json(value)

@@ -36,9 +36,9 @@ from zerogap.solvers import Result
 from zerogap.solvers.progress import Progress
 from zerogap.solvers.protocol import Answer
 
-_SHARE = 0.25  # of tol is asked from each solve: the rest is left for lambdas around it
-_HALF = 1e-9  # relative: a class this close to half of all rows counts as half of them
-_CLOSE = 0.01  # how exactly the end of an interval is found, as a share of its length
+SHARE_OF_TOL = 0.25  # of tol is asked from each solve: the rest is left for lambdas around it
+HALF_WITHIN = 1e-9  # relative: a class this close to half of all rows counts as half of them
+ENDS_WITHIN = 0.01  # how exactly the end of an interval is found, as a share of its length
 MOST_MODELS = 1e6  # that one hole may ask for: at a millisecond each, a quarter of an hour
 
 
@@ -65,7 +65,7 @@ class Reach:
         self.result, self.penalty, self.lam, self.tol = result, problem.penalty, problem.lam, tol
         shifted, w = centred(problem), result.w
         inner, (b, slip) = shifted.problem, shifted.precisely_inward(w, result.b)
-        tolerated = ENOUGH * _SHARE * tol
+        tolerated = ENOUGH * SHARE_OF_TOL * tol
         rest = None if result.proof is None else result.proof.rest
         given = (w, b, inner.scores(w), result.alpha, tolerated, rest, slip)
         found, u, _ = inner.evaluated(*given)
@@ -110,7 +110,7 @@ class Reach:
         """
         inside, outside = self.lam, end
         middle = end
-        while abs(math.log(outside / inside)) > _CLOSE * abs(math.log(outside / self.lam)):
+        while abs(math.log(outside / inside)) > ENDS_WITHIN * abs(math.log(outside / self.lam)):
             if self.is_within(middle):
                 inside = middle
             else:
@@ -159,7 +159,7 @@ def _trivial(problem: Problem, tol: float) -> float:
     if not allowed > 0.0:
         raise ValueError("no lambda is known at which w = 0 is within tol: give lam_max")
     outside, inside = 0.0, square / (2.0 * problem.penalty.convexity() * allowed)
-    while problem.l1_ratio and inside - outside > _CLOSE * inside:
+    while problem.l1_ratio and inside - outside > ENDS_WITHIN * inside:
         middle = 0.5 * (outside + inside)
         if middle * penalty_and_slack(problem.penalty, w.ravel(), v / middle)[1] <= allowed:
             inside = middle
@@ -191,7 +191,7 @@ def balanced_votes(counts: np.ndarray) -> np.ndarray:
     top = int(np.argmax(counts))
     others = np.arange(len(counts)) != top
     rest = float(counts[others].sum())
-    if counts[top] >= (1.0 - _HALF) * rest:
+    if counts[top] >= (1.0 - HALF_WITHIN) * rest:
         flow = np.zeros((len(counts), len(counts)))
         flow[top, others] = flow[others, top] = counts[others] * min(1.0, counts[top] / rest)
         flow[np.diag_indices_from(flow)] = np.maximum(counts - flow.sum(axis=1), 0.0)
@@ -246,13 +246,13 @@ def cover(
 
     def prove(lam: float, warm: Result | Answer | None) -> Reach:
         at = problem._with(lam=lam)
-        result = run(at, tol=_SHARE * tol, warm_start=warm)
+        result = run(at, tol=SHARE_OF_TOL * tol, warm_start=warm)
         if result.stop_reason == "interrupted":
             raise KeyboardInterrupt
         if result.stop_reason != "converged":
             raise PathError(
                 f"a solve at lam={lam:.3g} stopped ({result.stop_reason}) at a relative gap of "
-                f"{result.certificate.relative_gap:.1e}, where {_SHARE * tol:.1e} is needed",
+                f"{result.certificate.relative_gap:.1e}, where {SHARE_OF_TOL * tol:.1e} is needed",
                 "raise max_epochs, lam_min or tol, or standardise the columns of X",
             )
         reach = Reach(at, result, tol, problem.lam, lam_max)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.kernels.jit import kernel, rowwise
 from zerogap.kernels.precise import (
     imbalance,
     joined,
@@ -20,15 +19,29 @@ from zerogap.kernels.precise import (
     precise_votes,
 )
 from zerogap.penalties import L2
-from zerogap.problem import Problem
+from zerogap.problem.circulation import balancing_factors, is_balanced
 from zerogap.problem.gap import Terms
+from zerogap.problem.one_score import Problem
 from zerogap.problem.proving import NO_ROW, PreciseSums, Proof
 from zerogap.problem.refining import Moves
+from zerogap.problem.vote_sums import (
+    add_rows,
+    add_votes,
+    normalise,
+    set_complements,
+    set_duals,
+    set_row_gaps,
+    set_scores,
+    set_votes,
+    sum_outward_terms,
+    sum_row_terms,
+    sum_values,
+    sum_vote_conjugates,
+)
 from zerogap.rows import CLASSES
 
 _IDENTITY = L2()
 ALMOST_ZERO = (1e-9, 1e-6)  # votes of a row that may be zero at the optimum
-ROUNDING_OF_SUMS = 1e-13  # of the terms' sizes: more would be an imbalance
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -93,7 +106,7 @@ class MulticlassProblem(Problem):
 
     def _mean_conjugate(self, alpha: np.ndarray) -> float:
         votes = self._votes(alpha)
-        return self.over_rows(_conjugates, self.loss, self.y, self.share, votes)
+        return self.over_rows(sum_vote_conjugates, self.loss, self.y, self.share, votes)
 
     def best_intercept(self, z: Any, near: Any = 0.0, accuracy: float = 0.0) -> Any:
         """Return the intercepts that are near: for many classes those of a solver are kept."""
@@ -106,16 +119,16 @@ class MulticlassProblem(Problem):
             return z
         listed, padded = self.by_feature(w), np.empty(self.padded)
         for block in self.rows.blocks():
-            _scores(self.rows, listed, z, padded, *block)
+            set_scores(self.rows, listed, z, padded, *block)
         return z
 
     def mean_loss(self, z: np.ndarray) -> float:
-        return self.over_rows(_values, self.loss, self.y, self.share, z)
+        return self.over_rows(sum_values, self.loss, self.y, self.share, z)
 
     def dual_from_scores(self, z: np.ndarray) -> np.ndarray:
         """Return a_i = -phi'(z_i) for all rows."""
         p = np.empty_like(z)
-        self.over_rows(_set_votes, self.loss, self.y, z, p)
+        self.over_rows(set_votes, self.loss, self.y, z, p)
         return self.duals_of(p)
 
     def dual_point(self, z: np.ndarray, b: Any = 0.0) -> np.ndarray:
@@ -131,7 +144,7 @@ class MulticlassProblem(Problem):
         `balancing_factors`.
         """
         p = self._votes(alpha)
-        self.over_rows(_normalise, p)
+        self.over_rows(normalise, p)
         alpha = self.duals_of(p)
         return self.balanced(alpha, self.balance_sums(alpha)) if self.fit_intercept else alpha
 
@@ -166,7 +179,7 @@ class MulticlassProblem(Problem):
         """Return sum_i c_i x_i' for coefficients of shape (n_samples, n_classes)."""
         u, padded = np.zeros(self.shape[1] * self.padded), np.zeros(self.padded)
         for block in self.rows.blocks():
-            _add_rows(self.rows, c, u, padded, _IDENTITY, *block)
+            add_rows(self.rows, c, u, padded, _IDENTITY, *block)
         return self.by_class(u)
 
     @property
@@ -186,7 +199,7 @@ class MulticlassProblem(Problem):
     def _votes(self, alpha: np.ndarray) -> np.ndarray:
         """Return e_y - alpha: votes for dual variables, and dual variables for votes."""
         p = np.empty_like(alpha)
-        self.over_rows(_set_complements, self.y, alpha, p)
+        self.over_rows(set_complements, self.y, alpha, p)
         return p
 
     def duals_of(self, p: np.ndarray) -> np.ndarray:
@@ -195,21 +208,21 @@ class MulticlassProblem(Problem):
         1 - p_y would lose the digits of small votes, which long rows need.
         """
         alpha = np.empty_like(p)
-        self.over_rows(_set_duals, self.y, p, alpha)
+        self.over_rows(set_duals, self.y, p, alpha)
         return alpha
 
     def row_terms(self, z: np.ndarray, b: Any, alpha: np.ndarray) -> Terms:
         """Return what the rows add to P, to the gap, and to the bounds of its rounding."""
         votes = self._votes(alpha)
         data = (self.loss, self.y, self.share, votes, z + b)
-        value, excess, mass, energy, cross = self.over_rows(_row_terms, *data)
+        value, excess, mass, energy, cross = self.over_rows(sum_row_terms, *data)
         flow = self.flow(alpha) if self.fit_intercept else 0.0
         return Terms(value, excess, flow, mass, energy, cross)
 
     def flow(self, alpha: np.ndarray) -> np.ndarray:
         """Return the votes of each class for each other class, summed over its rows."""
         flow = np.zeros((self.n_classes, self.n_classes))
-        _add_votes(self.y, self.share, alpha, flow)
+        add_votes(self.y, self.share, alpha, flow)
         return flow
 
     def precise_sums(
@@ -229,7 +242,7 @@ class MulticlassProblem(Problem):
         if math.isinf(self.loss.smoothness):
             off_by = self._doubt(np.abs(z).max(axis=1), w, b, rounded) + doubt
             given = (self.loss, self.y, self.share, self._votes(whole), z, off_by)
-            off, excess = self.over_rows(_outward_terms, *given)
+            off, excess = self.over_rows(sum_outward_terms, *given)
             terms = dataclasses.replace(terms, excess=max(terms.excess, excess))
         if rest is not None:
             dual = joined(dual, self.precise_dual_parts(rest))
@@ -327,250 +340,4 @@ def _aligned_zeros(size: int) -> np.ndarray:
     return room[start : start + size]
 
 
-HARDLY_ANY = 1e-12  # of all votes: those of a class that may be dropped,
-UNEVEN = 1e-6  # if so much of them is not balanced
-_KEPT = 0.9  # share of the flow that balancing must keep, else a linear program is asked
-
-
-def balancing_factors(flow: np.ndarray) -> np.ndarray:
-    """Return factors in [0, 1] that turn a matrix of flows into one with equal in- and outflows.
-
-    A diagonal similarity finds them where flows are nearly balanced, as near an optimum.  Where
-    that fails or loses much of the flow, a linear program finds the largest circulation.
-    """
-    circling = np.where(_is_on_cycles(flow), flow, 0.0)  # no other flow can be balanced
-    circling = _without_noise(circling)
-    if is_balanced(circling):
-        return (circling > 0.0) * 1.0
-    best = circling * _similarity_factors(circling)
-    if not _is_circulation(best) or best.sum() < _KEPT * circling.sum():
-        # a linear program is exact to some ten digits only, cycles are balanced one by one
-        largest, rough = map(_sum_of_cycles, (_largest_circulation(circling), circling))
-        largest = max(largest, rough, key=np.sum)
-        if not _is_circulation(best) or largest.sum() > best.sum():
-            best = largest
-    return np.minimum(np.divide(best, flow, out=np.zeros_like(flow), where=flow > 0), 1.0)
-
-
-def is_balanced(flow: np.ndarray) -> bool:
-    """Tell whether in- and outflows of each class are equal, but for rounding."""
-    into, out = flow.sum(axis=0), flow.sum(axis=1)
-    return bool(np.all(np.abs(out - into) <= ROUNDING_OF_SUMS * (out + into)))
-
-
-def _without_noise(flow: np.ndarray) -> np.ndarray:
-    """Return flows without those of classes that have hardly any, and not even balanced ones.
-
-    Rows of such classes are decided.  What is left of their votes is rounding of those of others:
-    to balance it takes large parts of it, to drop it costs nothing that shows.
-    """
-    flow = flow.copy()
-    for _ in range(len(flow)):
-        into, out = flow.sum(axis=0), flow.sum(axis=1)
-        noise = (out + into <= HARDLY_ANY * flow.sum()) & (
-            np.abs(out - into) > UNEVEN * (out + into)
-        )
-        if not noise.any():
-            break
-        flow[noise] = flow[:, noise] = 0.0
-    return flow
-
-
-def _is_circulation(flow: np.ndarray) -> bool:
-    """Tell whether in- and outflows are equal, but for rounding."""
-    return bool(np.abs(flow.sum(axis=1) - flow.sum(axis=0)).max() <= 1e-14 * flow.sum())
-
-
-def _is_on_cycles(flow: np.ndarray) -> np.ndarray:
-    """Tell for each pair of classes whether there is a flow, and a way back."""
-    there = flow > 0
-    if (there | np.eye(len(flow), dtype=bool)).all():  # near an optimum, as a rule
-        return there
-    from scipy.sparse import csgraph
-
-    _, part = csgraph.connected_components(there, connection="strong")
-    return there & (part[:, None] == part)
-
-
-def _similarity_factors(flow: np.ndarray) -> np.ndarray:
-    """Balance a matrix by a diagonal similarity (Osborne, 1960), if that is possible."""
-    scale = np.ones(len(flow))
-    for _ in range(200):
-        flows = flow * scale[:, None] / scale
-        out, into = flows.sum(axis=1), flows.sum(axis=0)
-        if np.abs(out - into).max() <= 1e-15 * out.sum():
-            break
-        for k in range(len(flow)):
-            flows = flow * scale[:, None] / scale
-            out_k, into_k = flows[k].sum(), flows[:, k].sum()
-            if out_k > 0 and into_k > 0:
-                scale[k] *= math.sqrt(into_k / out_k)
-    factors = np.where(flow > 0, scale[:, None] / scale, 0.0)
-    top = factors.max()
-    return factors / top if top > 0 else factors
-
-
-def _largest_circulation(flow: np.ndarray) -> np.ndarray:
-    """Return the flows f <= flow with equal in- and outflows and the largest sum."""
-    from scipy import optimize, sparse
-
-    sources, sinks = np.nonzero(flow)
-    if not len(sources):
-        return np.zeros_like(flow)
-    places = np.arange(len(sources))
-    ends = np.concatenate([sources, sinks]), np.concatenate([places, places])
-    signs = np.repeat([1.0, -1.0], len(sources))
-    conservation = sparse.csr_matrix((signs, ends), (len(flow), len(sources)))
-    limits, unit = flow[sources, sinks], float(flow.max())
-    bounds = np.column_stack([np.zeros(len(limits)), limits / unit])
-    zeros = np.zeros(len(flow))
-    found = optimize.linprog(-np.ones(len(limits)), A_eq=conservation, b_eq=zeros, bounds=bounds)
-    best = np.zeros_like(flow)
-    if found.status == 0:
-        best[sources, sinks] = np.clip(unit * found.x, 0.0, limits)
-    return best
-
-
-def _sum_of_cycles(flow: np.ndarray) -> np.ndarray:
-    """Return a circulation below a matrix of flows, which follows the largest flows around."""
-    rest, total = flow.copy(), np.zeros_like(flow)
-    while rest.any():
-        at = int(np.argmax(rest.max(axis=1)))
-        path = [at]
-        while rest[at].any():
-            at = int(np.argmax(rest[at]))
-            if at in path:
-                ring = path[path.index(at) :]
-                steps = (ring, [*ring[1:], ring[0]])
-                least = rest[steps].min()
-                total[steps] += least
-                rest[steps] -= least  # which is zero for one of them
-                break
-            path.append(at)
-        else:
-            rest[:, at] = 0.0  # no way out of this class
-    return total
-
-
-@kernel
-def _scores(rows, W, z, padded, start, stop):
-    for i in range(start, stop):
-        for k in range(len(padded)):
-            padded[k] = 0.0
-        rows.add_scores(padded, i, W)
-        for k in range(z.shape[1]):
-            z[i, k] = padded[k]
-
-
-@kernel
-def _add_rows(rows, c, u, padded, identity, start, stop):
-    for i in range(start, stop):
-        moved = False
-        for k in range(c.shape[1]):
-            padded[k] = c[i, k]
-            moved = moved or c[i, k] != 0.0
-        if moved:
-            rows.add_outer(u, u, i, padded, identity)
-
-
-@rowwise(sums=0)
-def _normalise(p, start, stop):
-    """Move rows of p into the simplex, as those that left it by rounding alone need"""
-    for i in range(start, stop):
-        total = 0.0
-        for k in range(p.shape[1]):
-            p[i, k] = max(p[i, k], 0.0)
-            total += p[i, k]
-        for k in range(p.shape[1]):
-            p[i, k] /= total
-
-
-@rowwise(sums=0)
-def _set_complements(y, alpha, p, start, stop):
-    """p_i = e_y - alpha_i"""
-    for i in range(start, stop):
-        for k in range(p.shape[1]):
-            p[i, k] = -alpha[i, k]
-        p[i, y[i]] += 1.0
-
-
-@rowwise(sums=0)
-def _set_duals(y, p, alpha, start, stop):
-    """alpha_i = e_y - p_i, whose own class has the sum of the other votes"""
-    for i in range(start, stop):
-        others = 0.0
-        for k in range(p.shape[1]):
-            alpha[i, k] = -p[i, k]
-            others += p[i, k] if k != y[i] else 0.0
-        alpha[i, y[i]] = min(others, 1.0)
-
-
-@rowwise(sums=1)
-def _values(loss, y, share, z, start, stop):
-    """sum_i share_i phi(z_i)"""
-    total = 0.0
-    for i in range(start, stop):
-        total += share[i] * loss.vector_value(z[i], y[i])
-    return total
-
-
-@rowwise(sums=1)
-def _conjugates(loss, y, share, p, start, stop):
-    total = 0.0
-    for i in range(start, stop):
-        total += share[i] * loss.vector_conjugate(p[i], y[i])
-    return total
-
-
-@rowwise(sums=0)
-def _set_votes(loss, y, z, p, start, stop):
-    for i in range(start, stop):
-        loss.votes(z[i], y[i], p[i])
-
-
-@kernel
-def _add_votes(y, share, alpha, flow):
-    for i in range(len(y)):
-        for k in range(alpha.shape[1]):
-            if k != y[i]:
-                flow[y[i], k] -= share[i] * alpha[i, k]
-
-
-@rowwise(sums=5)
-def _row_terms(loss, y, share, p, z, start, stop):
-    """The sums of `gap.Terms` but for the balance: a_y is the sum of the other votes"""
-    value, excess, mass, energy, cross = 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(start, stop):
-        if share[i] > 0.0:
-            value += share[i] * loss.vector_value(z[i], y[i])
-            others, squares = 0.0, 0.0
-            for k in range(z.shape[1]):
-                value += 0.0 * z[i, k]  # which must be finite
-                if k != y[i]:
-                    others += p[i, k]
-                    squares += p[i, k] * p[i, k]
-                    cross += share[i] * abs(p[i, k] * (z[i, k] - z[i, y[i]]))
-            mass += 2.0 * share[i] * others
-            energy += share[i] * (others * others + squares)
-            term = loss.vector_excess(p[i], z[i], y[i])
-            excess += share[i] * term if not term < 0.0 else 0.0
-    return value, excess, mass, energy, cross
-
-
-@rowwise(sums=2)
-def _outward_terms(loss, y, share, p, z, doubt, start, stop):
-    """How far the losses may be off, and their part of the gap, where scores are off by doubt"""
-    off, excess = 0.0, 0.0
-    for i in range(start, stop):
-        if share[i] > 0.0:
-            lost, worst = loss.within(p[i], z[i], y[i], doubt[i])
-            off += share[i] * lost
-            excess += share[i] * worst
-    return off, excess
-
-
-@rowwise(sums=0)
-def set_row_gaps(loss, y, share, p, z, gaps, start, stop):
-    """Fill gaps with what each row adds to the gap"""
-    for i in range(start, stop):
-        gaps[i] = share[i] * loss.vector_excess(p[i], z[i], y[i])
+Problem.joint = MulticlassProblem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from zerogap.readers import passes, recipes, roles
+from zerogap.readers.arrays import read_arrays
 from zerogap.readers.columns import Category, Column, Date, Flag, Number, Text
 from zerogap.readers.encoder import Encoder
 from zerogap.readers.files import DataError, Stream, default_limit, open_source
 from zerogap.readers.formats import FORMATS, TABLES, open_as
 from zerogap.readers.options import TableOptions
+from zerogap.readers.tables import TableFile
 
 __all__ = [
     "FORMATS",
@@ -145,8 +149,6 @@ def read(
         if encoder is not None and encoder.columns:
             raise DataError(f"is a matrix ({kind}), but the model was trained on a table")
         if kind == "npz":
-            from zerogap.readers.arrays import read_arrays
-
             X, y = read_arrays(stream, labelled)
         else:
             from zerogap.readers.svmlight import read_svmlight
@@ -191,9 +193,6 @@ def read_pieces(
             found = read(source, format=kind, encoder=encoder, labelled=False, options=options)
             yield found
             return
-        from zerogap.readers import recipes
-        from zerogap.readers.tables import TableFile
-
         with _again(source, stream, 1 << 62) as opened:
             how = (options or TableOptions()).after(encoder.reading)
             file = TableFile(opened, kind, how, encoder.reading.get("decimal"))
@@ -216,8 +215,6 @@ def _again(source: Any, stream: Stream, limit: int) -> Iterator[Any]:
     if source != "-":
         yield lambda: open_source(source, limit)
         return
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="zerogap-") as folder:
         path = os.path.join(folder, "stdin")
         with open(path, "xb") as copy:
@@ -237,9 +234,6 @@ def _read_table(
     name: str,
 ) -> Data:
     """Read a table into memory; its encoder is learnt here unless given."""
-    from zerogap.readers import passes, recipes, roles
-    from zerogap.readers.tables import TableFile
-
     if encoder is not None and not encoder.columns:
         raise DataError("is a table, but the model was trained on a matrix (svmlight or npz)")
     if encoder is None:
@@ -278,8 +272,6 @@ def _read_table(
 
 def _part(file: Any, encoder: Encoder, table: Any, labelled: bool, limit: int) -> Any:
     """Return the features of a table, if they fit."""
-    from zerogap.readers import recipes
-
     names = len(table.column_names)
     needed = table.num_rows * (8 * encoder.n_features if encoder.is_dense else 12 * names)
     if needed > limit:

@@ -12,6 +12,7 @@ from zerogap.readers import scaling
 from zerogap.readers.column_json import check, column_from_json
 from zerogap.readers.columns import Column, Number, Text
 from zerogap.readers.files import DataError
+from zerogap.readers.frames import features_of
 from zerogap.readers.options import TableOptions
 
 _MOST_FEATURES = 2**31 - 1
@@ -172,8 +173,6 @@ class Encoder:
         ndarray or CSR matrix
             Features.
         """
-        from zerogap.readers.frames import features_of
-
         return features_of(self, X)
 
     def check_names(self, names: list[str]) -> list[str]:

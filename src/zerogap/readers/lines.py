@@ -89,11 +89,8 @@ def parse(text, first, most, powers, targets, indptr, indices, values, state):
                 fault = BAD_PAIR
                 break
             column = index - first
-            if not 0 <= column < most:
-                fault = BAD_INDEX
-                break
-            if column <= last:
-                fault = BAD_ORDER
+            if not last < column < most:
+                fault = BAD_ORDER if 0 <= column <= last else BAD_INDEX
                 break
             bits, end = _number(text, after + 1, powers)
             if end == _MALFORMED or not _ends_token(text, end):

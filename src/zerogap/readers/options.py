@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -99,8 +100,6 @@ class TableOptions:
         _require(self.date_order in orders, "--date-order", self.date_order, "dmy, mdy or ymd")
         _require(self.min_count >= 1, "--min-count", self.min_count, "1 or more")
         if self.encoding is not None:
-            import codecs
-
             try:
                 codecs.lookup(self.encoding)
             except LookupError:

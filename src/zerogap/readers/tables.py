@@ -5,6 +5,7 @@ A `TableFile` can be read as a whole or some rows after others, as often as need
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from zerogap.readers.cells import MISSING_TEXTS
 from zerogap.readers.columns import CellError
 from zerogap.readers.files import DataError, Stream
 from zerogap.readers.options import TableOptions
+from zerogap.readers.sheets import as_array, read_sheet
 
 _BLOCK = 1 << 23  # bytes of text that pyarrow reads at a time: no line may be longer
 _MOST_CODED = 1 << 16  # texts of a column in a block that are each stored once
@@ -310,8 +312,6 @@ class TableFile:
         if self._whole is None:
             with self.opened() as stream:
                 if self.kind == "xlsx":
-                    from zerogap.readers.sheets import read_sheet
-
                     self._whole, self.first_row, names = read_sheet(stream, self.options)
                     self.guesses |= names
                 elif self.kind == "jsonl":
@@ -408,11 +408,7 @@ def _json(stream: Stream) -> Any:
 
 def _json_array(stream: Stream) -> Any:
     """Return a JSON array of objects as a table."""
-    import json
-
     import pyarrow as pa
-
-    from zerogap.readers.sheets import as_array
 
     try:
         rows = json.loads(b"".join(iter(stream.read, b"")))

@@ -8,10 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from zerogap.kernels.jit import (
-    LANES,
-    Struct,
-)
+from zerogap.kernels.instructions import LANES
+from zerogap.kernels.jit import Struct
 from zerogap.penalties import L2
 from zerogap.rows.loops import add_products, add_rows, add_squares, dots, sqnorms
 

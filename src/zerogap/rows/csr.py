@@ -9,14 +9,8 @@ from typing import Any, Self, cast
 import numpy as np
 from scipy import sparse
 
-from zerogap.kernels.jit import (
-    LANES,
-    add_scaled,
-    in_order,
-    lanes,
-    prefetch,
-    put_lanes,
-)
+from zerogap.kernels.instructions import LANES, add_scaled, lanes, prefetch, put_lanes
+from zerogap.kernels.jit import in_order
 from zerogap.rows.base import CLASSES, Rows, slices
 from zerogap.rows.dense import DenseRows
 from zerogap.rows.loops import add_moments, gather, is_canonical, is_inside, mirror, subtract

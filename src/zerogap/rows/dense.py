@@ -7,13 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from zerogap.kernels.jit import (
-    LANES,
-    add_scaled,
-    lanes,
-    prefetch,
-    put_lanes,
-)
+from zerogap.kernels.instructions import LANES, add_scaled, lanes, prefetch, put_lanes
 from zerogap.rows.base import CLASSES, SAMPLED_ROWS, Rows, slices
 from zerogap.rows.loops import add_few_moments, mirror
 from zerogap.rows.shifts import find_shift

@@ -28,8 +28,8 @@ MOST_PASSES_LEFT = 50  # over a store: Newton's method takes about as many with 
 STALLED_PASSES = 50  # over a store, without a tenth of the gap gained, where there is no other way
 MOST_EPOCHS_LEFT = 300  # of SDCA, however cheap they are: budgets count epochs
 ENOUGH_EPOCHS = 50  # of SDCA where other methods take milliseconds
-_APART = 3  # epochs that tell a rate: gaps swing
-_RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
+EPOCHS_OF_A_RATE = 3  # epochs that tell a rate: gaps swing
+RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
 # Steps of a second-order method before the next one is tried, if there is one: tens are usual
 MOST_STEPS = 120
 IDLE_STEPS = 40  # of a second-order method, without half the gap or 1 % of the objective gained,
@@ -210,7 +210,7 @@ class Auto(Solver):
         if epoch % max(1, epoch // 4):  # an estimate takes as long as an epoch
             return math.inf
         proof = inner.examine(*self._method(state).answer(inner, state.part))
-        if epoch >= max(_APART, 2.0 * state.epoch):
+        if epoch >= max(EPOCHS_OF_A_RATE, 2.0 * state.epoch):
             self._reconsider(problem, state, epoch, proof.gap, proof.primal)
         return math.inf if state.switch else proof.gap / max(proof.primal, 1e-300)
 
@@ -351,7 +351,7 @@ def _ascent(problem: Problem) -> SDCA:
         return SDCA(finish=True)
     kinks = not math.isfinite(problem.loss.smoothness)
     calm = kinks and problem.loss.task == "multiclass"
-    return SDCA(relaxation=_RELAXATION, output="recent" if calm else "last")
+    return SDCA(relaxation=RELAXATION, output="recent" if calm else "last")
 
 
 def _methods(problem: Problem) -> tuple[Solver, ...]:

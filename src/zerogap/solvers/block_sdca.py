@@ -16,10 +16,10 @@ from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.problem.multiclass import MulticlassProblem
 from zerogap.solvers.protocol import Answer, Solver, State
-from zerogap.solvers.sdca import block_steps, sdca_steps
+from zerogap.solvers.sdca_steps import block_steps, sdca_steps
 
-_PASSES = 20  # over undecided rows, between two over all, as in SDCA
-_FEW = 0.5  # share of the rows of a pass: if no more than that have moved, the next is over them
+MOST_PASSES = 20  # over undecided rows, between two over all, as in SDCA
+FEW_MOVED = 0.5  # of the rows of a pass: if no more have moved, the next pass is over them
 _EMPTY = np.empty(0)
 
 
@@ -154,7 +154,7 @@ class BlockSDCA(Solver):
 
         Where too many have moved for a copy of them, the next pass is over the same rows again.
         """
-        more = state.passes < _PASSES and bool(state.moved.any())
+        more = state.passes < MOST_PASSES and bool(state.moved.any())
         if more and state.copying:
             state.copy.finish()
             state.source, state.origin = state.copy, np.concatenate(state.copy.origins)
@@ -166,7 +166,7 @@ class BlockSDCA(Solver):
         state.passes = 0 if state.source is None else state.passes + 1
         state.moved[:] = False
         state.copy, state.gone = problem.new_extract(), 0
-        state.copying = state.passes < _PASSES and state.copy.room > _FEW * source.nbytes
+        state.copying = state.passes < MOST_PASSES and state.copy.room > FEW_MOVED * source.nbytes
         state.blocks = state.rng.permutation(len(source.blocks))
         state.key, state.step, state.place = int(state.rng.integers(2**62)), 0, 0
         state.stream = None
@@ -219,7 +219,7 @@ class BlockSDCA(Solver):
             moved = places.start + np.flatnonzero(near.moved[places])
             state.copy.add(k, near.part.take(moved))
         state.gone += len(near.moved)
-        if state.copy.n_samples > _FEW * state.gone:
+        if state.copy.n_samples > FEW_MOVED * state.gone:
             state.copying, state.copy = False, None
 
     def _visit(self, state: BlockState, near: _Near, rows: np.ndarray) -> None:

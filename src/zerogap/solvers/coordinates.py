@@ -16,9 +16,9 @@ from zerogap.problem import Problem
 from zerogap.rows import DenseRows
 from zerogap.solvers.line_search import Way
 
-_FEWEST = 100  # weights of the first working set
-_PASSES = 200  # over the working set for one direction
-_ENOUGH = 1e-6  # of the first pass' gain in the model: later ones that gain less are the last
+FIRST_WORKING_SET = 100  # weights of the first working set
+MOST_PASSES = 200  # over the working set for one direction
+LEAST_GAIN = 1e-6  # of the first pass' gain in the model: later ones that gain less are the last
 
 
 def descent_way(
@@ -45,7 +45,7 @@ def descent_way(
     change, moved = np.zeros(len(chosen)), np.zeros(1)
     data = (columns, h, w[chosen], gradient[chosen], change, moved)
     free = (problem.fit_intercept, float(gradient[d:].sum()))
-    passes = _descend(*data, *free, problem.strength, l1, _PASSES, _ENOUGH)
+    passes = _descend(*data, *free, problem.strength, l1, MOST_PASSES, LEAST_GAIN)
     end = w.copy()
     end[chosen] += change
     p, p_b = end - w, moved[: int(problem.fit_intercept)]
@@ -64,7 +64,7 @@ def _working_set(w: np.ndarray, gradient: np.ndarray, l1: float) -> np.ndarray:
     support = np.flatnonzero(w)
     pull = np.where(w == 0.0, np.abs(gradient) - l1, 0.0)
     joining = np.flatnonzero(pull > 0.0)
-    room = max(_FEWEST, 2 * len(support))
+    room = max(FIRST_WORKING_SET, 2 * len(support))
     if len(joining) > room:
         joining = joining[np.argsort(-pull[joining], kind="stable")[:room]]
     return np.sort(np.concatenate([support, joining]))

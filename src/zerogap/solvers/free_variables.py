@@ -19,9 +19,9 @@ from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.problem.row_sums import clip_duals, sum_conjugates
 
-_ENOUGH = 1e-2  # of the residual
-_STRAIGHT = 1e-12  # curvature, by the largest seen, that is none
-_SHORTER = (1.0, 0.5, 0.25, 0.125)  # parts of the step to try
+ROUGH_RESIDUAL = 1e-2  # of the residual at the start: what is to be left of it
+LEAST_CURVATURE = 1e-12  # of the largest seen: less is treated as zero
+SHORTER_STEPS = (1.0, 0.5, 0.25, 0.125)  # parts of the step to try
 
 
 @rowwise(sums=0)
@@ -90,7 +90,7 @@ def improve(
     if not products:
         return Step(0, True)
     level = part.over_rows(sum_conjugates, part.loss, part.y, part.share, before)
-    for size in (*_SHORTER, _longest(part, before, step)):
+    for size in (*SHORTER_STEPS, _longest(part, before, step)):
         after = before + size * step
         part.over_rows(clip_duals, part.loss, part.y, after)
         change = after - before
@@ -123,7 +123,7 @@ def _solve(
     root = np.sqrt(part.share)
     rest, eta, products = root * lack, np.zeros(len(lack)), 0
     along, size = rest.copy(), float(rest @ rest)
-    goal, steepest = _ENOUGH**2 * size, 0.0
+    goal, steepest = ROUGH_RESIDUAL**2 * size, 0.0
     while products < limit and size > goal:
         products += 1
         step = along / root
@@ -131,7 +131,7 @@ def _solve(
         product = root * moved + bend * along
         curvature, square = float(along @ product), float(along @ along)
         steepest = max(steepest, curvature / square)
-        if not curvature > _STRAIGHT * steepest * square:  # rows that are alike but for rounding
+        if not curvature > LEAST_CURVATURE * steepest * square:  # nearly collinear rows
             break
         length = size / curvature
         eta += length * along

@@ -17,14 +17,15 @@ from zerogap.rows import CSRRows, DenseRows
 from zerogap.solvers.protocol import Solver
 
 DIRECT = 3000  # features up to which the Hessian is factorised
-_SAMPLE = 4  # rows per feature that make a good preconditioner
-_PLENTY = 400  # rows per feature whose Hessian is as good as that of all rows
-_PASSES = 4  # over the data that a Hessian may cost, whatever its sample
-_PRODUCTS = 250  # for one direction
+ROWS_PER_FEATURE = 4  # rows per feature that make a good preconditioner
+PLENTY_PER_FEATURE = 400  # rows per feature whose Hessian is as good as that of all rows
+MOST_PASSES = 4  # over the data that a Hessian may cost, whatever its sample
+MOST_PRODUCTS = 250  # with the Hessian, for one direction
 REFINEMENTS = 20  # products that mend a direction of a factorised matrix: more gain nothing
-_ROUGH = 64  # features from which a Hessian in single precision saves more than a product costs,
-_MUCH = 5e7  # if there are so many multiplications
-_TENFOLD, _EXACT = 0.01, 1e-12  # what is to be left of the residual's square
+# A Hessian in single precision saves more than the products that mend it cost, from so many
+# features and so many multiplications on
+SINGLE_FEATURES, SINGLE_WORK = 64, 5e7
+ROUGH_RESIDUAL, EXACT_RESIDUAL = 0.01, 1e-12  # of the residual's square, to be left of it
 # Pivots of a matrix with a unit diagonal: below the first one its solutions have few right digits,
 # as measured on columns that are copies but for 1e-5 of their values; the others are tried in turn
 # where rounding has made the matrix indefinite.
@@ -47,7 +48,7 @@ def moments_cost(rows: DenseRows | CSRRows) -> float:
 def _is_rough(rows: DenseRows | CSRRows) -> bool:
     """Tell whether to add up Hessians in single precision."""
     d = rows.shape[1]
-    return isinstance(rows, DenseRows) and d >= _ROUGH and rows.stored * d >= _MUCH
+    return isinstance(rows, DenseRows) and d >= SINGLE_FEATURES and rows.stored * d >= SINGLE_WORK
 
 
 def _has_room(problem: Problem, h: np.ndarray) -> bool:
@@ -59,7 +60,7 @@ def _has_room(problem: Problem, h: np.ndarray) -> bool:
 def worth_sampling(rows: DenseRows | CSRRows) -> int:
     """Return the number of rows whose Hessian makes a good preconditioner at little cost."""
     n, d = rows.shape
-    return max(_SAMPLE * d, int(n * min(1.0, _PASSES / moments_cost(rows))))
+    return max(ROWS_PER_FEATURE * d, int(n * min(1.0, MOST_PASSES / moments_cost(rows))))
 
 
 def is_parabola(loss: Loss) -> bool:
@@ -119,13 +120,13 @@ class Hessian:
         n, d = len(self.h), self.problem.shape[1]
         if d > DIRECT:
             return *self._conjugate_gradients(self._diagonal(), target), factor
-        size, plenty = factor * worth_sampling(self.rows), max(_PLENTY * d, 4096)
+        size, plenty = factor * worth_sampling(self.rows), max(PLENTY_PER_FEATURE * d, 4096)
         parabola = is_parabola(self.problem.loss)
         if n <= 2 * min(size, plenty) or parabola:
             inverse, accurate = self._inverse(self.rows, self.h, self.rough)
             if accurate:
                 return inverse(target), 0, factor
-            reduction = _TENFOLD if self.rough and not parabola else _EXACT
+            reduction = ROUGH_RESIDUAL if self.rough and not parabola else EXACT_RESIDUAL
             least = 0.0 if self.rough else LEAST_CURVATURE
             return *self._conjugate_gradients(inverse, target, reduction, least), factor
         chosen = self.problem.place(np.sort(rng.choice(n, min(size, plenty), replace=False)))
@@ -144,7 +145,8 @@ class Hessian:
         inverse, accurate = self._inverse(self.rows, self.h)
         if accurate:
             return inverse
-        return lambda target: self._conjugate_gradients(inverse, target, _EXACT, LEAST_CURVATURE)[0]
+        more = (EXACT_RESIDUAL, LEAST_CURVATURE)
+        return lambda target: self._conjugate_gradients(inverse, target, *more)[0]
 
     def damped_inverse(self) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that solves with the Hessian plus DAMPING times its diagonal.
@@ -164,7 +166,7 @@ class Hessian:
         self,
         precondition: Callable[[np.ndarray], np.ndarray],
         target: np.ndarray,
-        reduction: float = _TENFOLD,
+        reduction: float = ROUGH_RESIDUAL,
         least: float = 0.0,
     ) -> tuple[np.ndarray, int]:
         """Solve until the square of the residual has fallen that far.
@@ -177,7 +179,7 @@ class Hessian:
         unit = rest.copy()  # what the preconditioner would have to be applied to for `along`
         goal = reduction * size
         products = 0
-        most = REFINEMENTS if least else _PRODUCTS
+        most = REFINEMENTS if least else MOST_PRODUCTS
         while size > goal and products < most:
             products += 1
             product = self @ along

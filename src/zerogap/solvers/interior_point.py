@@ -48,8 +48,8 @@ from zerogap.solvers.twofold_hessian import TwofoldVotes
 
 _EMPTY = np.empty(0)
 ALMOST = 1e-6  # part of a dual variable's range that an interior point keeps from its ends
-_LEAST = 1e-26  # of the first mu: all that rounding leaves of a gap is larger
-_EXACT = 1e-14  # of the objective: no smaller mu or gap is worth having
+LEAST_MU = 1e-26  # of the first mu: all that rounding leaves of a gap is larger
+EXACT_GAP = 1e-14  # of the objective: no smaller mu or gap is worth having
 PART_OF_GAP = 0.1  # asked for, that mu ends with: rounding shows the more the smaller mu is
 NEAR = 0.1  # fall of the smooth function, over what a row adds to it, that is close enough
 CENTRINGS = 40  # Newton steps at most
@@ -133,7 +133,7 @@ class InteriorPoint(Solver):
         if problem.l1_ratio:
             share = 1.0 / np.count_nonzero(problem.share)
             state.coordinates = Lines.of_coordinates(problem, share, mu)
-        state.least = _LEAST * mu
+        state.least = LEAST_MU * mu
         return state
 
     def epoch_length(self, problem: Any) -> int:
@@ -184,7 +184,7 @@ class InteriorPoint(Solver):
         _, longest = system.turn(0.0)
         reached = sum(part.reach(min(1.0, longest)) for part in parts) / system.products
         sigma = max(0.0, min(1.0, reached / mu)) ** 3
-        enough = max(_EXACT, PART_OF_GAP * state.tol / system.products) * system.objective()
+        enough = max(EXACT_GAP, PART_OF_GAP * state.tol / system.products) * system.objective()
         least = max(state.least, enough)
         if longest < CORRECTED:
             for part in parts:
@@ -205,7 +205,7 @@ class InteriorPoint(Solver):
         gap = system.gap_of(w, alpha)
         state.least_gap = min(gap, state.least_gap)
         # gaps above P are those of rounded dual variables: they tell nothing until mu is small
-        small = max(state.tol, _EXACT) * system.objective()
+        small = max(state.tol, EXACT_GAP) * system.objective()
         if gap <= state.best and (gap <= system.objective() or mu * system.products <= small):
             state.best, state.best_w, state.best_alpha = gap, w, alpha
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -131,23 +132,31 @@ def _check_fit(problem: Any, solver: Solver) -> None:
 
 
 class Way(Protocol):
-    """A way to step: what `run_all` needs to take runs from one certificate to the next."""
+    """A way to step: what `run_all` needs to take runs from one certificate to the next.
 
-    def begin(self, runs: Sequence[Run]) -> None:
+    On a processor and on a GPU these are of `zerogap.solvers.run.Run`, on a cluster they are of
+    `zerogap.dask.run.Run`.
+    """
+
+    holds: bool  # whether Ctrl-C waits until updates are whole
+
+    def begin(self, runs: Any) -> None:
         """Start all runs and certify their starts, if this is the first way."""
 
-    def chosen(self, going: list[Run]) -> list[Run]:
+    def chosen(self, going: list[Any]) -> list[Any]:
         """Return which of the runs that have not ended step now; none to leave this way."""
 
-    def advance(self, runs: list[Run]) -> None:
+    def advance(self, runs: Any) -> None:
         """Make updates until a certificate is due."""
 
-    def certify(self, runs: list[Run]) -> None:
+    def certify(self, runs: Any) -> None:
         """Take a record of each run."""
 
 
 class Alone:
     """The way of a single run, or of several, one after another."""
+
+    holds = True
 
     def __init__(self, warm: Answer | None = None) -> None:
         self.warm = warm
@@ -172,13 +181,13 @@ class Alone:
             run.take_record()
 
 
-def run_all(runs: list[Run], ways: Sequence[Way], progress: Progress | None) -> list[Result]:
+def run_all(runs: list[Any], ways: Sequence[Way], progress: Progress | None) -> list[Result]:
     """Step, certify and judge until every run has a reason to stop.
 
     Parameters
     ----------
     runs : list of Run
-        With the same limits, on the same device.
+        With the same limits, in the same place.
     ways : sequence of Way
         How to step: the first way begins; the next one takes the runs that the last one left.
     progress : Progress, optional
@@ -196,7 +205,7 @@ def run_all(runs: list[Run], ways: Sequence[Way], progress: Progress | None) -> 
             going = _judged(runs, progress)
             for way in ways:
                 while chosen := way.chosen(going):
-                    with hold():
+                    with hold() if way.holds else contextlib.nullcontext():
                         way.advance(chosen)
                     way.certify(chosen)
                     for run in chosen:
@@ -215,7 +224,7 @@ def run_all(runs: list[Run], ways: Sequence[Way], progress: Progress | None) -> 
     return _results(runs, "interrupted", progress)
 
 
-def _judged(runs: list[Run], progress: Progress | None) -> list[Run]:
+def _judged(runs: list[Any], progress: Progress | None) -> list[Any]:
     """Look for reasons to stop; return the runs that have none."""
     if progress is not None:
         progress.show(
@@ -229,7 +238,7 @@ def _judged(runs: list[Run], progress: Progress | None) -> list[Run]:
     return [run for run in runs if not run.reason]
 
 
-def _results(runs: list[Run], otherwise: str, progress: Progress | None) -> list[Result]:
+def _results(runs: list[Any], otherwise: str, progress: Progress | None) -> list[Result]:
     results = [run.result(otherwise) for run in runs]
     if progress is not None:
         certificates = [result.certificate for result in results]

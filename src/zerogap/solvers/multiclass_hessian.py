@@ -15,21 +15,21 @@ from scipy import linalg
 from zerogap.kernels.jit import rowwise
 from zerogap.problem.multiclass import MulticlassProblem
 from zerogap.solvers.hessian import (
-    _EXACT,
-    _PRODUCTS,
     _RIDGES,
     DAMPING,
     DIRECT,
+    EXACT_RESIDUAL,
     LEAST_CURVATURE,
+    MOST_PRODUCTS,
     REFINEMENTS,
     SMALL_PIVOT,
     _factorised,
 )
 
-_ENOUGH = 0.01  # of the residual, squared
-_SAMPLE = 16  # rows per feature that make a good preconditioner
-_STRAIGHT = 1e-9  # part of the largest curvature of a row that bends nothing
-_LEAST = 1e-9  # curvature of an intercept that no row bends, so that directions are finite
+ROUGH_RESIDUAL = 0.01  # of the residual's square: what is to be left of it
+ROWS_PER_FEATURE = 16  # rows per feature that make a good preconditioner
+FLAT = 1e-9  # of the largest curvature of a row: treated as zero
+LEAST_OF_INTERCEPT = 1e-9  # curvature of an intercept, so that directions are finite
 _ONE = np.ones(1)
 _RIDGE = 1e-11  # of correlations: more than rounding, which might make them indefinite
 
@@ -91,7 +91,7 @@ class MulticlassHessian:
         self, problem: MulticlassProblem, h: np.ndarray, ridge: np.ndarray | None = None
     ) -> None:
         curvature = problem.share * h.max(axis=1) * _of_others(h).min(axis=1) / h.sum(axis=1)
-        curved = curvature >= _STRAIGHT * curvature.max()
+        curved = curvature >= FLAT * curvature.max()
         if ridge is None and int(curved.sum()) <= 0.7 * len(h):
             places = np.flatnonzero(curved)
             problem, h = problem.take(places), h[places]  # type: ignore[assignment]
@@ -100,7 +100,7 @@ class MulticlassHessian:
         if ridge is None:
             self.least = xp.full(d + intercept, problem.strength)
             if intercept:
-                self.least[-1] = _LEAST * (float(curvature.sum()) or 1.0)
+                self.least[-1] = LEAST_OF_INTERCEPT * (float(curvature.sum()) or 1.0)
         else:
             self.least = np.column_stack([ridge, xp.zeros(len(ridge))]) if intercept else ridge
 
@@ -112,7 +112,7 @@ class MulticlassHessian:
         return product
 
     def solve(
-        self, target: np.ndarray, scale: np.ndarray, inverse: np.ndarray, limit: int = _PRODUCTS
+        self, target: np.ndarray, scale: np.ndarray, inverse: np.ndarray, limit: int = MOST_PRODUCTS
     ) -> tuple[np.ndarray, int]:
         """Return the Newton direction and the number of products that it took.
 
@@ -124,12 +124,12 @@ class MulticlassHessian:
 
             if len(target) <= directions.MOST:
                 data = (rows.X, self.problem.share, self.h, self.least, inverse)
-                return directions.solve(*data, target, _ENOUGH, _PRODUCTS)
+                return directions.solve(*data, target, ROUGH_RESIDUAL, MOST_PRODUCTS)
         found = xp.stack([np.zeros_like(target), -target])  # the solution, H solution - target
         eased = _eased(found[1], scale, inverse)
         change = xp.stack([-eased, eased])  # of both, for a step of one
         size = _dot(found[1], eased)
-        goal, products = _ENOUGH * float(size), 0
+        goal, products = ROUGH_RESIDUAL * float(size), 0
         while products < limit and float(size) > goal:
             products += 1
             change[1] = self @ change[0]
@@ -235,7 +235,7 @@ class MulticlassHessian:
         along = eased = solve(rest)
         unit = rest.copy()  # what the inverse would have to be applied to for `along`
         size = float(_dot(rest, eased))
-        goal = _EXACT * size
+        goal = EXACT_RESIDUAL * size
         for _ in range(REFINEMENTS):
             if not size > goal:
                 break
@@ -260,7 +260,7 @@ class MulticlassHessian:
         xp, rows, h = self.problem.xp, self.problem.rows, self.h
         (n, d), C = self.problem.shape, h.shape[1]
         q = self.problem.share[:, None] * h * _of_others(h) / h.sum(axis=1, keepdims=True)
-        size = max(_SAMPLE * d, 4 * C * n // d)
+        size = max(ROWS_PER_FEATURE * d, 4 * C * n // d)
         if d <= DIRECT and n > 2 * size:  # take rows in proportion to their curvature
             of_rows = q.sum(axis=1)
             ends = np.cumsum(of_rows)
@@ -319,7 +319,7 @@ class SummedMulticlassHessian(MulticlassHessian):
         if ridge is None:
             self.least = np.full(d + intercept, problem.strength)
             if intercept:
-                self.least[-1] = _LEAST * (float(np.trace(matrix[:, d, :, d])) or 1.0)
+                self.least[-1] = LEAST_OF_INTERCEPT * (float(np.trace(matrix[:, d, :, d])) or 1.0)
         else:
             self.least = np.column_stack([ridge, np.zeros(len(ridge))]) if intercept else ridge
 

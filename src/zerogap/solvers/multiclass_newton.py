@@ -9,28 +9,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from math import exp, log
 from typing import Any
 
 import numpy as np
 
-from zerogap.kernels.jit import rowwise
 from zerogap.kernels.machine_code import first_time
 from zerogap.losses import MulticlassHinge, Softmax
 from zerogap.penalties import L2
-from zerogap.problem.multiclass import MulticlassProblem
 from zerogap.problem.votes import precise_all_scores, precise_all_sums
 from zerogap.solvers import soft_l1
-from zerogap.solvers.hessian import _PRODUCTS as PRODUCTS
-from zerogap.solvers.hessian import DAMPING, check_memory
+from zerogap.solvers.hessian import DAMPING, MOST_PRODUCTS, check_memory
 from zerogap.solvers.line_search import Way, search, straight_way
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums, bend
-from zerogap.solvers.newton import _PART, _ROWS_PER_FEATURE
+from zerogap.solvers.newton import ROWS_PER_SAMPLED, SAMPLED_PER_FEATURE
 from zerogap.solvers.polish import is_worth_polishing, polished
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.twofold_hessian import TwofoldHessian
+from zerogap.solvers.warm_votes import apart, as_centre, listed, vote
 
-_PATIENCE = 8  # products
+PRODUCTS_ON_PROCESSOR = 4  # the same, on a processor
+PRODUCTS_ON_GPU = 8  # with the Hessian, that are cheaper than a new preconditioner there
 MOST_DIRECT = 3000  # weights, those of all classes, up to which the whole Hessian is factorised:
 FEW_WEIGHTS = 100  # up to so many at once,
 PRODUCTS_BEFORE_DIRECT = 60  # with more when one direction has taken so many products
@@ -38,60 +36,7 @@ FIRST = 0.3  # of the loss at the start: the first temperature
 COOLER = 0.35  # from one temperature to the next
 BALANCE = 2.0  # the sub-problem's part of the gap at which its centre moves, by smoothing's
 LEAST = 1e-5  # of the first temperature
-_FEWEST = 1e-9  # votes of a centre: a class without any could never get some
 _EMPTY = np.empty(0)
-
-
-@rowwise(sums=2)
-def _vote_exactly(loss, y, share, z, dz, p, start, stop):
-    """`vote` with mu = 0: p_i - e_y is the gradient of phi at z_i"""
-    value, slope = 0.0, 0.0
-    for i in range(start, stop):
-        loss.votes(z[i], y[i], p[i])
-        value += share[i] * loss.vector_value(z[i], y[i])
-        slope -= share[i] * dz[i, y[i]]
-        for k in range(z.shape[1]):
-            slope += share[i] * p[i, k] * dz[i, k]
-    return value, slope
-
-
-@rowwise(sums=3)
-def _vote_warmly(loss, y, share, z, dz, p, centre, mu, start, stop):
-    """`vote` at a temperature: p is the softmax of centre + (scores, costs included) / mu"""
-    value, slope, excess = 0.0, 0.0, 0.0
-    for i in range(start, stop):
-        top = centre[i, y[i]] + z[i, y[i]] / mu
-        for k in range(z.shape[1]):
-            top = max(top, centre[i, k] + (z[i, k] + (k != y[i])) / mu)
-        total = 0.0
-        for k in range(z.shape[1]):
-            p[i, k] = exp(centre[i, k] + (z[i, k] + (k != y[i])) / mu - top)
-            total += p[i, k]
-        value += share[i] * (mu * (log(total) + top) - z[i, y[i]])
-        slope -= share[i] * dz[i, y[i]]
-        for k in range(z.shape[1]):
-            p[i, k] /= total
-            slope += share[i] * p[i, k] * dz[i, k]
-        excess += share[i] * max(0.0, loss.vector_excess(p[i], z[i], y[i]))
-    return value, slope, excess
-
-
-def vote(
-    problem: MulticlassProblem,
-    z: np.ndarray,
-    dz: np.ndarray,
-    p: np.ndarray,
-    centre: np.ndarray,
-    mu: float,
-) -> tuple[float, float, float]:
-    """Set the votes p that answer the scores z; with mu > 0 they pay mu KL(p, exp(centre)).
-
-    Returns the loss so smoothed, its slope along dz, and the part of the gap that smoothing costs.
-    """
-    data = (problem.loss, problem.y, problem.share, z, dz, p)
-    if mu:
-        return problem.over_rows(_vote_warmly, *data, centre, mu)
-    return (*problem.over_rows(_vote_exactly, *data), 0.0)
 
 
 @dataclass
@@ -190,8 +135,8 @@ class MulticlassNewton(Solver):
     def prepare(self, problem: Any, state: MulticlassNewtonState) -> None:
         """Start at the optimum of a part of the rows, which is off by some d / rows only."""
         n, d = problem.shape
-        size = n // _PART
-        small = size < max(_ROWS_PER_FEATURE * d, 1000)
+        size = n // ROWS_PER_SAMPLED
+        small = size < max(SAMPLED_PER_FEATURE * d, 1000)
         if state.started or small or problem.on_device:  # where few rows take as long as many
             return
         state.started = True
@@ -423,11 +368,11 @@ class MulticlassNewton(Solver):
         if worn:
             state.scale, state.inverse = hessian.preconditioner(state.rng)
         preconditioner = (state.scale, state.inverse)
-        limit = PRODUCTS_BEFORE_DIRECT if possible else PRODUCTS
+        limit = PRODUCTS_BEFORE_DIRECT if possible else MOST_PRODUCTS
         direction, state.products = hessian.solve(-state.gradient, *preconditioner, limit)
         if worn:
-            patience = _PATIENCE if problem.on_device else 4  # there, inverses take longer
-            state.limit = state.products + max(patience, state.products // 2)
+            more = PRODUCTS_ON_GPU if problem.on_device else PRODUCTS_ON_PROCESSOR
+            state.limit = state.products + max(more, state.products // 2)
         if possible and state.products >= limit:
             state.direct = True
             return hessian.inverse()(-state.gradient)
@@ -453,22 +398,3 @@ class TwofoldMulticlassNewton(MulticlassNewton):
     """`MulticlassNewton` for the softmax, with directions in twice the precision."""
 
     twofold = True
-
-
-def as_centre(p: np.ndarray) -> np.ndarray:
-    """Return the logarithms of votes, none of which is zero."""
-    votes = np.maximum(p, _FEWEST)
-    return np.log(votes / votes.sum(axis=1, keepdims=True))
-
-
-def apart(direction: np.ndarray) -> np.ndarray:
-    """Return the direction without what is common to all classes.
-
-    That changes no vote, and the optimum of an L2 penalty has none of it: it is rounding.
-    """
-    return direction - direction.mean(axis=0)
-
-
-def listed(a: np.ndarray, d: int) -> np.ndarray:
-    """Return what belongs to weights, one class after another, and then to intercepts."""
-    return np.concatenate([a[:, :d].ravel(), a[:, d:].ravel()])

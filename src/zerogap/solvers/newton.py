@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.kernels.jit import kernel, rowwise
 from zerogap.kernels.machine_code import first_time
 from zerogap.losses import Loss
 from zerogap.problem import Problem
@@ -24,120 +23,18 @@ from zerogap.solvers.hessian import Hessian, check_memory, is_parabola
 from zerogap.solvers.line_search import Way, adapted_damping, search, straight_way
 from zerogap.solvers.polish import is_worth_polishing, polished
 from zerogap.solvers.protocol import Answer, Solver, State
+from zerogap.solvers.responses import first_gamma, mark_movable, respond, sum_excess, two_like
 
 BALANCE = 0.5  # the sub-problem's part of the gap at which its centre moves
-_PART = 8  # one row in so many shows where to start
-_ROWS_PER_FEATURE = 10  # in that part, at least
-_FEW, _MANY = 5, 50  # steps with it at most, without and with kinks: at a large C it leads astray
+ROWS_PER_SAMPLED = 8  # one row in so many shows where to start
+SAMPLED_PER_FEATURE = 10  # rows, at least
+# Steps on the sampled rows at most: at a large C their optimum leads astray
+SAMPLE_STEPS, SAMPLE_STEPS_WITH_KINKS = 5, 50
 SMALL = 10_000  # stored values up to which all rows are as quickly read as some of them
 SOLVED = 1e-3  # part of a sub-problem's gap that a step may still gain: what is left is rounding
 FEW_FEATURES = 300  # with an L1 penalty: more than rows, and coordinate descent is faster
-_NEARLY_KINKED = 30.0  # widths of a smooth loss' bend that its rows are apart: it is a kink then
 POLISH_PATIENCE = 8  # steps after a dual point that was none the better: it takes several passes
 _EMPTY = np.empty(0)
-
-
-@kernel
-def _dual(loss, y, z, centre, gamma):
-    """The a that maximises -phi*(-a) - a z - gamma/2 (a - centre)^2"""
-    low, high = loss.domain(y)
-    return min(high, max(low, centre + loss.dual_step(centre, y, z, gamma)))
-
-
-@rowwise(sums=2)
-def _respond_exactly(loss, y, share, z, dz, t, alpha, h, start, stop):
-    """`respond` with gamma = 0: alpha_i = -phi'(z_i + t dz_i)"""
-    value, slope = 0.0, 0.0
-    for i in range(start, stop):
-        # all is read before anything is written: else rows share no instructions
-        target, s, d = y[i], share[i], dz[i]
-        score = z[i] + t * d
-        a = -loss.derivative(score, target)
-        slope -= s * a * d
-        value += s * loss.value(score, target)
-        h[i] = s / loss.stiffness(a, target)
-        alpha[i] = a
-    return value, slope
-
-
-@rowwise(sums=2)
-def _respond_smoothly(loss, y, share, z, dz, t, alpha, h, centre, gamma, start, stop):
-    value, slope = 0.0, 0.0
-    for i in range(start, stop):
-        target, s, d, middle = y[i], share[i], dz[i], centre[i]
-        score = z[i] + t * d
-        a = _dual(loss, target, score, middle, gamma)
-        slope -= s * a * d
-        shift = a - middle
-        value -= s * (loss.conjugate(a, target) + a * score + 0.5 * gamma * shift * shift)
-        h[i] = s / (gamma + loss.stiffness(a, target))
-        alpha[i] = a
-    return value, slope
-
-
-def respond(
-    problem: Problem,
-    z: np.ndarray,
-    dz: np.ndarray,
-    t: float,
-    alpha: np.ndarray,
-    h: np.ndarray,
-    centre: np.ndarray,
-    gamma: float,
-) -> tuple[float, float]:
-    """Set the dual variables that answer the scores z + t dz, and h_i = -s_i d alpha_i / d z_i.
-
-    Returns the smoothed loss and its slope in t.
-    """
-    data = (problem.loss, problem.y, problem.share, z, dz, t, alpha, h)
-    if gamma:
-        return problem.over_rows(_respond_smoothly, *data, centre, gamma)
-    return problem.over_rows(_respond_exactly, *data)
-
-
-def two_like(problem: Problem, z: np.ndarray) -> Any:
-    """Return two arrays like z for `respond` to fill, with room around them.
-
-    A compiled loop adds up in another order where arrays lie so close that they might overlap, and
-    the bits of a result would depend on where memory was free.
-    """
-    return problem.xp.empty((2, len(z) + 128))[:, 64 : 64 + len(z)]
-
-
-@rowwise(sums=1)
-def sum_excess(loss, y, share, alpha, z, start, stop):
-    """The part of the gap that the rows add up to"""
-    total = 0.0
-    for i in range(start, stop):
-        total += share[i] * max(0.0, loss.excess(alpha[i], z[i], y[i]))
-    return total
-
-
-@rowwise(sums=0)
-def _mark_movable(loss, y, z, centre, gamma, reach, movable, start, stop):
-    """Mark the rows whose dual variables change if scores change by reach_i at most.
-
-    Dual variables fall as scores rise: equal at both ends is equal in between.
-    """
-    for i in range(start, stop):
-        top = _dual(loss, y[i], z[i] - reach[i], centre[i], gamma)
-        bottom = _dual(loss, y[i], z[i] + reach[i], centre[i], gamma)
-        movable[i] = top - bottom > 1e-12 * abs(top)
-
-
-def first_gamma(problem: Any, b: float) -> tuple[float, float]:
-    """Return how much to smooth a loss at first, and at least: nothing if it is smooth.
-
-    It bends at all scores but far ones then: its own scale is value / slope^2.
-    """
-    loss = problem.loss
-    if not (math.isfinite(loss.lipschitz) and loss.quadratic):
-        return 0.0, 0.0
-    gamma = 2.0 * problem.constant_loss(b) / loss.lipschitz**2
-    if not gamma * loss.smoothness > _NEARLY_KINKED:
-        return 0.0, 0.0
-    least = 1e-5 * gamma
-    return gamma, min(least, 0.1 / loss.smoothness) if math.isfinite(loss.smoothness) else least
 
 
 @dataclass
@@ -237,11 +134,12 @@ class Newton(Solver):
     def prepare(self, problem: Problem, state: NewtonState) -> None:
         """Start at the optimum of a part of the rows, which is off by some d / rows only."""
         n, d = problem.shape
-        size = n // _PART
-        if state.started or size < max(_ROWS_PER_FEATURE * d, 1000) or is_parabola(problem.loss):
+        size = n // ROWS_PER_SAMPLED
+        if state.started or size < max(SAMPLED_PER_FEATURE * d, 1000) or is_parabola(problem.loss):
             return
         state.started = True
-        chosen = problem.place(_PART * np.arange(size) + state.rng.integers(_PART, size=size))
+        drawn = state.rng.integers(ROWS_PER_SAMPLED, size=size)
+        chosen = problem.place(ROWS_PER_SAMPLED * np.arange(size) + drawn)
         part = problem.take(chosen)
         mass = float(part.share.sum())
         one_class = len(np.unique(part.y[part.share > 0.0])) < 2
@@ -250,7 +148,7 @@ class Newton(Solver):
         part = part._with(share=part.share / mass)
         ahead = self.begin(part, state.rng)
         self.prepare(part, ahead)
-        for _ in range(_MANY if ahead.gamma else _FEW):
+        for _ in range(SAMPLE_STEPS_WITH_KINKS if ahead.gamma else SAMPLE_STEPS):
             self._steps(part, ahead, 1)
             if self.relative_gap(part, ahead) <= d / size:
                 break
@@ -325,7 +223,7 @@ class Newton(Solver):
         if math.isfinite(radius):
             reach = radius * np.sqrt(problem.sqnorms + problem.fit_intercept)
             data = (problem.loss, problem.y, z, *smoothed, reach, movable)
-            problem.over_rows(_mark_movable, *data)
+            problem.over_rows(mark_movable, *data)
         if math.isinf(radius) or movable.sum() > 0.5 * n or problem.rows.stored <= SMALL:
             state.radius, state.near, state.part = math.inf, problem.xp.arange(n), problem
             state.near_z, state.near_alpha, state.near_h = z, alpha.copy(), h

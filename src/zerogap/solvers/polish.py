@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.problem.multiclass import ROUNDING_OF_SUMS
+from zerogap.problem.circulation import ROUNDING_OF_SUMS
 from zerogap.solvers.hessian import DIRECT
 
-_ROUNDS = 6  # each gains some digits, until rounding is left
+MOST_ROUNDS = 6  # each gains some digits, until rounding is left
 
 
-_WORTH = 1e-10  # relative gap that needs no polish
-_LITTLE = 1e-2  # of the rows' part of the gap: a penalty's part that is not worth less
-_FALLING = 0.1  # of the residual before, by a step that converges
-_CLOSE = 1e-2  # part of the objective that a step may still gain: else steps come first
+POLISHED_GAP = 1e-10  # relative gap that needs no polish
+PENALTY_OF_ROWS = 1e-2  # of the rows' part of the gap: a penalty's part that is not worth less
+CONVERGING = 0.1  # of the residual before, by a step that converges
+LARGEST_GAIN = 1e-2  # part of the objective that a step may still gain: else steps come first
 
 
 def is_worth_polishing(problem: Any, state: Any, slope: float) -> bool:
@@ -32,13 +32,13 @@ def is_worth_polishing(problem: Any, state: Any, slope: float) -> bool:
     The slope is that of the objective along the last Newton step, twice what it could gain.  As
     long as steps reduce the residual by themselves, that is not so.
     """
-    falling = state.residual <= _FALLING * state.unpolished
+    falling = state.residual <= CONVERGING * state.unpolished
     state.unpolished = state.residual
     if falling:
         return False
-    near = -slope <= _CLOSE * state.value
+    near = -slope <= LARGEST_GAIN * state.value
     few = problem.shape[1] <= DIRECT and not problem.on_device
-    return few and near and state.residual > _WORTH * state.value
+    return few and near and state.residual > POLISHED_GAP * state.value
 
 
 def polished(
@@ -67,7 +67,7 @@ def polished(
         and where the penalty's part is far less, it ends the rounds.
     """
     best, least, slack = alpha, math.inf, math.inf
-    for k in range(_ROUNDS + 1):
+    for k in range(MOST_ROUNDS + 1):
         rough = problem.on_device or not k  # what the first sum has lost, the next round mends
         u = problem.dual_sum(alpha) if rough else problem.precise_dual_sum_of(alpha)
         now = problem.penalty_terms(w, u)[1]
@@ -75,7 +75,7 @@ def polished(
         rows = excess(alpha) if excess is not None and k else 0.0
         if cost < least and rows < math.inf:
             best, slack = alpha, now
-        if not cost < 0.5 * least or rows == math.inf or cost < _LITTLE * rows:
+        if not cost < 0.5 * least or rows == math.inf or cost < PENALTY_OF_ROWS * rows:
             break
         least = cost
         lack = problem.lam * (u - wanted)

@@ -14,153 +14,28 @@ from typing import Any, cast
 import numpy as np
 
 from zerogap.io.memory import free_memory
-from zerogap.kernels.jit import kernel, prefetch
 from zerogap.kernels.machine_code import first_time
 from zerogap.penalties import L2, ElasticNet
 from zerogap.problem import Problem
 from zerogap.problem.multiclass import MulticlassProblem
-from zerogap.rows import CLASSES
 from zerogap.solvers.free_variables import compile_for, has_faces, improve
 from zerogap.solvers.history import Record
 from zerogap.solvers.protocol import Answer, Solver, State
+from zerogap.solvers.sdca_steps import block_steps, modified_sgd, sdca_steps
 
 # Rows visited together: one cache line of alpha.  Larger buckets are hardly faster per epoch, but
 # 64 fixed neighbours cost 2.5 times the epochs on data with few features (benchmarks/TABLES.md).
 _BUCKET = 8
-_AHEAD = 16  # rows between asking for one and using it
 _WORTH_COPYING = 16_000_000  # bytes: below, the data stay in cache whatever the order
 # Passes over the undecided rows between two over all: few while many a row is decided wrongly,
 # more of them where a row has many dual variables
-_FIRST, _LAST, _LAST_OF_MANY = 4, 20, 40
-_EARLY = 12  # epochs before steps on the face: most fits are done by then
-_FEWEST, _MOST = 20, 200  # products of a step on the face
-_RECENT = 20  # passes, roughly, that make the average of recent ones
-_AT_FIRST = 2.0  # a guess: primal values fall by more than gaps of averages are smaller
-_ENOUGH = 4096  # rows to tell the better of two models
+FIRST_PASSES, LAST_PASSES, LAST_PASSES_OF_MANY = 4, 20, 40
+EPOCHS_BEFORE_FREE_STEPS = 12  # before steps on the free variables: most fits end sooner
+LEAST_PRODUCTS, MOST_PRODUCTS = 20, 200  # of conjugate gradients, in a step on the free variables
+RECENT_PASSES = 20  # roughly, in the average of recent ones
+FIRST_UNIT = 2.0  # gap over the solver's own estimate, before a certificate tells; a guess
+SAMPLED_ROWS = 4096  # that tell the better of two models
 _EMPTY = np.empty(0)
-
-
-@kernel
-def sdca_steps(
-    problem, rows, slots, order, moved, alpha, u, bias, rho, relax, trace, age, weighted, watch
-):
-    """Maximise the dual over alpha_i alone, exactly, for each i in `order` (Procedure SDCA).
-
-    Relaxed, a step is that of a curvature divided by `relax`: too long, but it raises the dual.
-    Keeps u = u(alpha) and bias = (b, mean(alpha)) with b = centre + rho mean(alpha).  The rows may
-    be a copy of those to visit: that of i = order[k] is number slots[k].  moved[k] tells whether
-    alpha_i has changed.  Returns, if it is to watch, what rows added to the gap when visited.
-    """
-    loss, penalty = problem.loss, problem.penalty
-    excess = 0.0
-    curvature = 1.0 / (problem.lam * penalty.convexity())
-    averaging = len(trace) > 0
-    last = len(order) - 1
-    for k in range(len(order)):
-        # Random order defeats the processor's own guesses; told ahead, it hides memory's latency
-        soon = order[min(k + 2 * _AHEAD, last)]
-        rows.hint(slots[min(k + 2 * _AHEAD, last)])
-        prefetch(alpha, soon)
-        prefetch(problem.y, soon)
-        prefetch(problem.share, soon)
-        prefetch(problem.sqnorms, soon)
-        rows.fetch(slots[min(k + _AHEAD, last)])
-
-        i = order[k]
-        s = problem.share[i]
-        z = rows.dot(slots[k], u, penalty) + bias[0]
-        if watch:
-            excess += s * max(0.0, loss.excess(alpha[i], z, problem.y[i]))
-        q = s * (problem.sqnorms[i] * curvature + rho) / relax
-        step = loss.dual_step(alpha[i], problem.y[i], z, q)
-        moved[k] = step != 0.0
-        if moved[k]:  # saves a quarter of a hinge epoch
-            alpha[i] += step
-            rows.add_to(u, slots[k], s * step / problem.lam)
-            bias[1] += s * step
-            bias[0] += rho * s * step
-            if averaging:
-                missed = age + k  # iterates that do not have this step
-                trace[i] += step * (0.5 * missed * (missed + 1) if weighted else missed)
-    return excess
-
-
-@kernel
-def block_steps(
-    problem, rows, slots, order, moved, alpha, u, w, bias, rho, relax, trace, age, weighted
-):
-    """Maximise the dual over the vector alpha_i alone for each i in `order`, as `sdca_steps`.
-
-    u and w = to_primal(u), which are one array for L2, list the classes of feature after feature.
-    Returns what the rows added to the gap when they were visited.
-    """
-    loss, penalty = problem.loss, problem.penalty
-    excess = 0.0
-    curvature = 1.0 / (problem.lam * penalty.convexity())
-    averaging = len(trace) > 0
-    C, last = alpha.shape[1], len(order) - 1
-    padded = (C + CLASSES - 1) // CLASSES * CLASSES
-    scores, step = np.empty(padded), np.empty(padded)
-    p, new, z = np.empty(C), np.empty(C), scores[:C]
-    for c in range(padded):
-        step[c] = 0.0
-    for k in range(len(order)):
-        rows.hint(slots[min(k + 2 * _AHEAD, last)])
-        rows.fetch(slots[min(k + _AHEAD, last)])
-
-        i = order[k]
-        s, y = problem.share[i], problem.y[i]
-        for c in range(padded):
-            scores[c] = 0.0
-        rows.add_scores(scores, slots[k], w)
-        for c in range(C):
-            z[c] += bias[0, c]
-            p[c] = (c == y) - alpha[i, c]
-        q = s * (problem.sqnorms[i] * curvature + rho) / relax
-        moved[k] = False
-        if not loss.block_step(p, z, y, q, new):
-            continue
-        excess += s * loss.vector_excess(p, z, y)
-        for c in range(C):
-            change = p[c] - new[c]
-            if change != 0.0:
-                moved[k] = True
-                alpha[i, c] += change
-                bias[1, c] += s * change
-                bias[0, c] += rho * s * change
-                if averaging:
-                    missed = age + k
-                    trace[i, c] += change * (0.5 * missed * (missed + 1) if weighted else missed)
-            step[c] = s * change / problem.lam
-        if moved[k]:
-            rows.add_outer(u, w, slots[k], step, penalty)
-    return excess
-
-
-@kernel
-def _modified_sgd(problem, order, alpha, u, bias, rho, mass, trace, age, weighted):
-    """First epoch of "SDCA with modified-SGD initialisation": row t is the last of a t-row problem.
-
-    `mass` is the share of the rows seen before; u is kept as the dual sum of the whole problem,
-    so that u / mass is the iterate of the rows seen so far and the hand-over to SDCA is exact.
-    """
-    rows, loss = problem.rows, problem.loss
-    averaging = len(trace) > 0
-    for k in range(len(order)):
-        i = order[k]
-        s = problem.share[i]
-        if s > 0.0:
-            z = bias[0] + (rows.dot(i, u, problem.penalty) / mass if mass > 0.0 else 0.0)
-            mass += s
-            q = s * (problem.sqnorms[i] / problem.lam + rho) / mass
-            step = loss.dual_step(0.0, problem.y[i], z, q)
-            alpha[i] = step
-            rows.add_to(u, i, s * step / problem.lam)
-            bias[1] += s * step
-            if averaging:
-                missed = age + k  # iterates that do not have this step
-                trace[i] += step * (0.5 * missed * (missed + 1) if weighted else missed)
-    return mass
 
 
 @dataclass
@@ -176,14 +51,14 @@ class SDCAState(State):
     order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # of this pass
     done: int = 0  # places of this order visited
     passes: int = 0  # since the last one over all rows
-    span: int = _FIRST  # the most of these
+    span: int = FIRST_PASSES  # the most of these
     moved: np.ndarray = field(default_factory=lambda: np.empty(0, np.bool_))  # in this pass
     members: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # undecided places
     chosen: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # members to visit
     tally: float = 0.0  # of the gap, by the rows visited in this pass
     estimate: float = math.inf  # the tally of the last pass over all rows
     unit: float = math.nan  # the factor that makes a relative gap of it
-    limit: int = _FEWEST  # products of the next step on the face
+    limit: int = LEAST_PRODUCTS  # products of the next step on the free variables
     recent: np.ndarray = field(default_factory=lambda: _EMPTY)  # u at the ends of recent passes
     recent_b: Any = 0.0
     ends: int = 0  # passes in them
@@ -307,10 +182,10 @@ class SDCA(Solver):
     def _sample(self, problem: Problem, state: SDCAState) -> Problem:
         """Return some of the rows, to choose between two models without reading all of them."""
         n = problem.shape[0]
-        if n <= _ENOUGH:
+        if n <= SAMPLED_ROWS:
             return problem
         if state.sample is None:
-            few = problem.take(np.arange(0, n, n // _ENOUGH))
+            few = problem.take(np.arange(0, n, n // SAMPLED_ROWS))
             total = few.share.sum()
             state.sample = few._with(share=few.share / total) if total > 0 else problem
         return state.sample
@@ -326,11 +201,11 @@ class SDCA(Solver):
         state.unit = 1.0 / max(abs(record.certificate.primal), 1e-300)
         if self.output == "recent":
             known = 0.0 < state.estimate < math.inf
-            state.unit *= record.gap / state.estimate if known else _AT_FIRST
+            state.unit *= record.gap / state.estimate if known else FIRST_UNIT
 
     def finishes(self, problem: Problem, state: SDCAState) -> bool:
         """Tell whether rows have been decided, so that steps on the face will be made."""
-        return self.finish and state.span > _FIRST and has_faces(problem)
+        return self.finish and state.span > FIRST_PASSES and has_faces(problem)
 
     def _watches(self, problem: Problem) -> bool:
         """Tell whether to sum up what the visited rows add to the gap."""
@@ -366,7 +241,8 @@ class SDCA(Solver):
 
     def _is_late(self, problem: Problem, state: SDCAState) -> bool:
         """Tell whether coordinate ascent alone has had the time that it mostly needs."""
-        return self.finish and state.updates >= _EARLY * problem.shape[0] and has_faces(problem)
+        early = state.updates < EPOCHS_BEFORE_FREE_STEPS * problem.shape[0]
+        return self.finish and not early and has_faces(problem)
 
     def _finish(self, problem: Problem, state: SDCAState) -> int:
         """Make a step on the face that the last passes have found; return the rows it read."""
@@ -375,9 +251,9 @@ class SDCA(Solver):
         arrays = (state.alpha, state.u, state.bias, state.rho)
         products, whole = improve(problem, places, *arrays, state.limit)
         if not whole:
-            state.limit = max(_FEWEST, state.limit // 2)
+            state.limit = max(LEAST_PRODUCTS, state.limit // 2)
         elif products == state.limit:
-            state.limit = min(_MOST, 2 * state.limit)
+            state.limit = min(MOST_PRODUCTS, 2 * state.limit)
         return 2 * products * len(places)
 
     def _visit(self, problem: Problem, state: SDCAState, count: int, updates: int) -> None:
@@ -402,7 +278,7 @@ class SDCA(Solver):
             return
         first = self.start == "sgd" and updates < problem.shape[0]
         if first:
-            state.mass = _modified_sgd(problem, order, *arrays, *bias, state.mass, *averages)
+            state.mass = modified_sgd(problem, order, *arrays, *bias, state.mass, *averages)
         if not first or not count:  # both are compiled before the clock starts
             watch = self._watches(problem)
             state.tally += sdca_steps(*common, *arrays, *relaxed, *averages, watch)
@@ -431,7 +307,7 @@ class SDCA(Solver):
             state.order = state.members[state.chosen]
         else:
             if state.passes:
-                longest = _LAST if state.alpha.ndim == 1 else _LAST_OF_MANY
+                longest = LAST_PASSES if state.alpha.ndim == 1 else LAST_PASSES_OF_MANY
                 state.span = min(longest, 2 * state.span)
             state.passes, state.near = 0, None
             state.members = state.chosen = state.chosen[:0]
@@ -443,7 +319,7 @@ class SDCA(Solver):
         if not state.ends:
             state.recent, state.recent_b = np.zeros_like(state.u), np.zeros_like(state.bias[0])
         state.ends += 1
-        weight = 2.0 / (1 + min(state.ends, _RECENT))
+        weight = 2.0 / (1 + min(state.ends, RECENT_PASSES))
         state.recent += weight * (state.u - state.recent)
         state.recent_b = state.recent_b + weight * (state.bias[0] - state.recent_b)
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from zerogap.losses import Absolute
 
-_COOLER = 0.1  # from one mu to the next
-_LEAST = 1e-14  # of the first mu
-_AS_MUCH = 1e-14  # of the objective: gaps that differ by less are the same
-_WORTH = 0.3  # part of what rounding the kink costs that a step may still gain before mu falls
+COOLER = 0.1  # from one mu to the next
+LEAST_MU = 1e-14  # of the first mu
+SAME_GAP = 1e-14  # of the objective: gaps that differ by less are the same
+GAIN_LEFT = 0.3  # part of what rounding the kink costs that a step may still gain before mu falls
 
 
 def first_mu(problem: Any) -> np.ndarray:
@@ -51,9 +51,9 @@ def curvature(v: np.ndarray, mu: np.ndarray) -> np.ndarray:
 def cooler(v: np.ndarray, mu: np.ndarray, l1: float, gain: float, first: np.ndarray) -> np.ndarray:
     """Return the next mu: smaller if what a step gains is less than what rounding costs."""
     cost = l1 * float((np.abs(v) - slope(v, mu) * v).sum())
-    if gain > _WORTH * cost:
+    if gain > GAIN_LEFT * cost:
         return mu
-    return np.maximum(_COOLER * mu, _LEAST * first)
+    return np.maximum(COOLER * mu, LEAST_MU * first)
 
 
 def sparsest(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray) -> np.ndarray:
@@ -66,4 +66,4 @@ def sparsest(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray) -> np.ndarr
     (primal, gap), (_, bare_gap) = (
         problem.plain_gap(x, b, problem.scores(x), alpha) for x in (w, bare)
     )
-    return bare if bare_gap <= max(gap, _AS_MUCH * primal) else w
+    return bare if bare_gap <= max(gap, SAME_GAP * primal) else w

@@ -21,7 +21,9 @@ from zerogap.solvers import multiclass_newton, soft_l1
 from zerogap.solvers.hessian import Hessian, SummedHessian
 from zerogap.solvers.line_search import Way, adapted_damping, search, straight_way
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, SummedMulticlassHessian
-from zerogap.solvers.newton import BALANCE, first_gamma, respond, sum_excess, two_like
+from zerogap.solvers.newton import BALANCE
+from zerogap.solvers.responses import first_gamma, respond, sum_excess, two_like
+from zerogap.solvers.warm_votes import apart, as_centre, listed, vote
 
 LOOKS = 12  # of a line search: each is a pass over all rows
 QUICK, SLOW = 8, 20  # steps of a sub-problem: after fewer it may be harder, after more it is easier
@@ -62,8 +64,8 @@ def sums_at(
     z = part.scores(w) + b
     if isinstance(part, MulticlassProblem):
         p = np.empty_like(z)
-        near = multiclass_newton.as_centre(part._votes(centre)) if gamma else _EMPTY
-        value, _, excess = multiclass_newton.vote(part, z, z, p, near, gamma)
+        near = as_centre(part._votes(centre)) if gamma else _EMPTY
+        value, _, excess = vote(part, z, z, p, near, gamma)
         alpha = part.duals_of(p)
         matrix = MulticlassHessian(part, p / (gamma or 1.0)).rows_part()
     else:
@@ -233,7 +235,7 @@ def _find_way(frame: Any, point: Point, gradient: np.ndarray) -> Way:
         matrix = np.column_stack([matrix, gradient[size:]])
     direction = solve(-matrix)
     if isinstance(frame.penalty, L2):
-        direction = multiclass_newton.apart(direction)
+        direction = apart(direction)
     elif frame.fit_intercept:
         direction[:, d] -= direction[:, d].mean()
-    return straight_way(multiclass_newton.listed(direction, d), gradient, size)
+    return straight_way(listed(direction, d), gradient, size)

@@ -12,8 +12,8 @@ from zerogap.kernels.twofold import add
 from zerogap.losses import Loss
 from zerogap.solvers.interior_parts import shape_of
 from zerogap.solvers.interior_point import (
-    _LEAST,
     CENTRINGS,
+    LEAST_MU,
     NEAR,
     STEPS_WITHOUT_GAIN,
     InteriorPoint,
@@ -67,7 +67,7 @@ class TwofoldPoint(InteriorPoint):
         if problem.l1_ratio:
             share = inner.share.sum() / np.count_nonzero(inner.share)
             state.coordinates = TwofoldLines.of_coordinates(inner, share, mu)
-        state.least = _LEAST * mu
+        state.least = LEAST_MU * mu
         return state
 
     def answer(self, problem: Any, state: Any) -> Answer:
@@ -91,7 +91,7 @@ class TwofoldPoint(InteriorPoint):
 
         Weights that tend to zero are nearer to it than their slopes are to the ends.
         """
-        units, first_mu = state.coordinates, state.least / _LEAST
+        units, first_mu = state.coordinates, state.least / LEAST_MU
         slopes, sizes = np.minimum(units.t, units.s), np.maximum(units.r, units.v)
         nearer = np.zeros(w.shape[1])
         nearer[: len(sizes)] = (slopes / units.length / sizes * first_mu)[:, 0]
@@ -148,7 +148,7 @@ class TwofoldNewton(TwofoldPoint):
         if problem.l1_ratio:
             share = inner.share.sum() / np.count_nonzero(inner.share)
             state.coordinates = TwofoldLines.of_coordinates(inner, share, state.mu)
-        state.least = _LEAST * state.mu
+        state.least = LEAST_MU * state.mu
         return state
 
     def _step(self, problem: Any, state: Any) -> None:

@@ -28,7 +28,7 @@ from zerogap.kernels.twofold import (
 )
 from zerogap.problem.row_sums import set_domain
 from zerogap.solvers.interior_parts import Lines
-from zerogap.solvers.newton import respond, two_like
+from zerogap.solvers.responses import respond, two_like
 
 REFINEMENTS = 4  # of a direction, at most: each gains some ten digits
 NOTHING_LEFT = 1e-20  # of mu: what a refined direction may still gain

@@ -7,14 +7,14 @@ from zerogap.io.system import resident_memory
 from zerogap.store import Store
 from zerogap.store.sizes import format_size
 
-_CODE = 110e6  # bytes that Numba takes to load or compile the kernels
-_POINTS = 6  # numbers per row and class: the dual points of a run and its records, scores
-_VECTORS = 10  # numbers per feature and class: iterate, dual sum, those of records, room to work
-_WORK = 64  # bytes per row and class of a block: targets, shares, norms, order, dual variables
-_WINDOW = 8  # blocks
-_FLAGS = 2  # bytes per row: whether it is visited in a pass, and whether it has moved
+CODE_BYTES = 110e6  # that Numba takes to load or compile the kernels; measured
+NUMBERS_PER_ROW = 6  # and class: the dual points of a run and its records, scores
+NUMBERS_PER_FEATURE = 10  # and class: iterate, dual sum, those of records, room to work
+BLOCK_BYTES_PER_ROW = 64  # and class: targets, shares, norms, order, dual variables
+BLOCKS_IN_WINDOW = 8  # that are in memory together
+FLAG_BYTES_PER_ROW = 2  # whether it is visited in a pass, and whether it has moved
 SPARE = 0.1  # of the memory that is given, for matrices of second-order methods
-_ASIDE = 3  # blocks: the one that is being read, and two of rows that wait to be copied
+BLOCKS_ASIDE = 3  # the one that is being read, and two of rows that wait to be copied
 
 
 def worth_loading(store: Store) -> bool:
@@ -30,7 +30,7 @@ def window(store: Store, moved: bool = False) -> int:
     need a fifth more epochs than a random order of all rows, two twice as many, one 3 to 12 times
     as many; but hardly more in passes over copies of undecided rows, whose blocks are of many.
     """
-    most = min(_WINDOW, len(store.blocks))
+    most = min(BLOCKS_IN_WINDOW, len(store.blocks))
     if store.max_memory is None:
         return most
     return min(most, max(1, int(0.25 * store.max_memory / _largest(store, moved)) - 1))
@@ -49,21 +49,21 @@ def fits(store: Store, n_classes: int = 1, moved: bool = False) -> bool:
     are read and copied, with what is computed of their rows, some vectors of weights, and flags of
     each row; then come the numbers of each row.
     """
-    now, count = resident_memory(), window(store, moved) + _ASIDE
-    work = _WORK * n_classes * max(b.rows for b in store.blocks)
+    now, count = resident_memory(), window(store, moved) + BLOCKS_ASIDE
+    work = BLOCK_BYTES_PER_ROW * n_classes * max(b.rows for b in store.blocks)
     blocks = count * (_largest(store, moved) + work)
-    weights = 8.0 * _VECTORS * n_classes * store.n_features
-    flags = float(_FLAGS * store.n_samples)
-    least = now + _CODE + blocks + weights + flags
-    columns = 8.0 * store.n_samples * (_POINTS * n_classes + 1 + store.weighted)
+    weights = 8.0 * NUMBERS_PER_FEATURE * n_classes * store.n_features
+    flags = float(FLAG_BYTES_PER_ROW * store.n_samples)
+    least = now + CODE_BYTES + blocks + weights + flags
+    columns = 8.0 * store.n_samples * (NUMBERS_PER_ROW * n_classes + 1 + store.weighted)
     if store.max_memory is None:
         return columns < 0.5 * free_memory()
     if least > store.max_memory:
         raise ValueError(
             f"max_memory={format_size(store.max_memory)} is not enough for {store.path}: the "
-            f"process takes {format_size(now)} now, compiled code {format_size(_CODE)}, {count} "
-            f"blocks {format_size(blocks)}, {store.n_features} features {format_size(weights)}, "
-            f"{store.n_samples} rows {format_size(flags)}: "
+            f"process takes {format_size(now)} now, compiled code {format_size(CODE_BYTES)}, "
+            f"{count} blocks {format_size(blocks)}, {store.n_features} features "
+            f"{format_size(weights)}, {store.n_samples} rows {format_size(flags)}: "
             f"give at least {format_size(1.01 * least)}, or convert the data into smaller blocks"
         )
     return least + columns <= store.max_memory

@@ -16,7 +16,8 @@ from zerogap.io.memory import free_memory
 from zerogap.losses import Loss, as_loss
 from zerogap.penalties import as_penalty
 from zerogap.problem.checks import check_scale, is_positive
-from zerogap.problem.one_score import NOWHERE, OnProcessor, Problem
+from zerogap.problem.one_score import NOWHERE, Problem
+from zerogap.problem.places import OnProcessor
 from zerogap.rows import CSRRows, DenseRows
 from zerogap.store import Part, Store
 from zerogap.streamed.columns import Column

@@ -132,6 +132,8 @@ def solve_together(
 class SideBySide:
     """The way of runs that read their rows together."""
 
+    holds = True
+
     def __init__(self, solver: DeviceSDCA, starts: Sequence[Answer | None]) -> None:
         self.solver, self.starts = solver, starts
         self.members: list[Run] = []

@@ -23,12 +23,12 @@ from zerogap.problem import Problem
 from zerogap.solvers.history import Record
 from zerogap.solvers.protocol import Answer, Solver, State
 
-_ROWS_APART = 64  # rows for each one that is worked on at a time: fewer disturb each other
-_CLOSEST = 32  # the same, for the few rows that still move
-_PASSES = 20  # over the rows that still move, between two over all
-_SETTLED = 32  # epochs before that begins
-_GAIN = 0.01  # of what can be gained, that certificates must show for rows not to be in the way
-_STRONGEST = 4.0  # damping, beyond which fewer rows at a time are better
+ROWS_APART = 64  # rows for each one that is worked on at a time: fewer disturb each other
+ROWS_APART_AT_LAST = 32  # the same, for the few rows that still move
+MOST_PASSES = 20  # over the rows that still move, between two over all
+EPOCHS_BEFORE_PASSES = 32  # over the rows that still move
+LEAST_GAIN = 0.01  # of what can be gained: with less, rows disturb each other
+MOST_DAMPING = 4.0  # beyond, fewer rows at a time are better
 
 
 @cuda.jit(device=True)
@@ -140,7 +140,7 @@ class DeviceSDCA(Solver):
         state = DeviceSDCAState(rng, draw=rng.spawn(1)[0], alpha=xp.zeros(n), bias=xp.zeros(2))
         state.moved, state.places = xp.zeros(n, np.uint8), xp.zeros(0, np.int64)
         if not self.deterministic:
-            state.warps = max(1, min(_concurrent_warps(), n // _ROWS_APART))
+            state.warps = max(1, min(_concurrent_warps(), n // ROWS_APART))
         if problem.fit_intercept:
             strength = problem.lam * problem.penalty.convexity()
             mean_sqnorm = float(problem.share @ problem.sqnorms) / strength
@@ -176,11 +176,11 @@ class DeviceSDCA(Solver):
         state.primal = min(state.primal, certificate.primal)
         if certificate.dual > state.dual:
             state.best, state.dual = (state.alpha.copy(), state.bias.copy()), certificate.dual
-        if state.primal - state.dual <= (1.0 - _GAIN) * before or state.warps == 1:
+        if state.primal - state.dual <= (1.0 - LEAST_GAIN) * before or state.warps == 1:
             return
         state.alpha[:], state.bias[:] = state.best
         state.setbacks += 1
-        if state.damping < _STRONGEST:
+        if state.damping < MOST_DAMPING:
             state.damping *= 2.0
         else:
             state.warps = max(1, state.warps // 4)
@@ -210,10 +210,10 @@ class DeviceSDCA(Solver):
         As in SDCA, but for more passes over the same rows: the GPU would have to wait for others.
         """
         n = problem.shape[0]
-        if not len(state.places) and updates >= _SETTLED * n:
+        if not len(state.places) and updates >= EPOCHS_BEFORE_PASSES * n:
             chosen = np.flatnonzero(state.moved)
             state.places = chosen if len(chosen) < 0.5 * n else state.places
-        elif state.passes == _PASSES:
+        elif state.passes == MOST_PASSES:
             state.places, state.passes = state.places[:0], 0
             self.synchronise(problem, state)
         if len(state.places):
@@ -225,7 +225,7 @@ class DeviceSDCA(Solver):
         state.factor = _coprime(state.rng, state.length)
 
     def _visit(self, problem: Problem, state: DeviceSDCAState, count: int) -> None:
-        warps = max(1, min(state.warps, state.length // _CLOSEST))
+        warps = max(1, min(state.warps, state.length // ROWS_APART_AT_LAST))
         threads = min(THREADS, warps * WIDTH)
         arrays = (problem.y, problem.share, problem.sqnorms, state.alpha, state.u, state.bias)
         _steps_of(problem.loss, problem.penalty)[-(-warps * WIDTH // threads), threads](

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from zerogap import bounds
+from zerogap.datasets import make_simulated
 from zerogap.lab import (
     FAILS,
     HOLDS,
@@ -297,8 +298,6 @@ _OPTIONS = (
 def coordinates(table: Any) -> Any:
     """Return a row per coordinate of each direction, with the true beta as one more option."""
     import pandas as pd
-
-    from zerogap.datasets import make_simulated
 
     one = table[table["data"] == "one sample"]
     family = one["solver"].str.partition(", ")[0]

@@ -1,0 +1,132 @@
+"""Flows between classes, made to balance: what enters a class leaves it again."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+ROUNDING_OF_SUMS = 1e-13  # of the terms' sizes: more would be an imbalance
+HARDLY_ANY = 1e-12  # of all votes: those of a class that may be dropped,
+UNEVEN = 1e-6  # if so much of them is not balanced
+_KEPT = 0.9  # share of the flow that balancing must keep, else a linear program is asked
+
+
+def balancing_factors(flow: np.ndarray) -> np.ndarray:
+    """Return factors in [0, 1] that turn a matrix of flows into one with equal in- and outflows.
+
+    A diagonal similarity finds them where flows are nearly balanced, as near an optimum.  Where
+    that fails or loses much of the flow, a linear program finds the largest circulation.
+    """
+    circling = np.where(_is_on_cycles(flow), flow, 0.0)  # no other flow can be balanced
+    circling = _without_noise(circling)
+    if is_balanced(circling):
+        return (circling > 0.0) * 1.0
+    best = circling * _similarity_factors(circling)
+    if not _is_circulation(best) or best.sum() < _KEPT * circling.sum():
+        # a linear program is exact to some ten digits only, cycles are balanced one by one
+        largest, rough = map(_sum_of_cycles, (_largest_circulation(circling), circling))
+        largest = max(largest, rough, key=np.sum)
+        if not _is_circulation(best) or largest.sum() > best.sum():
+            best = largest
+    return np.minimum(np.divide(best, flow, out=np.zeros_like(flow), where=flow > 0), 1.0)
+
+
+def is_balanced(flow: np.ndarray) -> bool:
+    """Tell whether in- and outflows of each class are equal, but for rounding."""
+    into, out = flow.sum(axis=0), flow.sum(axis=1)
+    return bool(np.all(np.abs(out - into) <= ROUNDING_OF_SUMS * (out + into)))
+
+
+def _without_noise(flow: np.ndarray) -> np.ndarray:
+    """Return flows without those of classes that have hardly any, and not even balanced ones.
+
+    Rows of such classes are decided.  What is left of their votes is rounding of those of others:
+    to balance it takes large parts of it, to drop it costs nothing that shows.
+    """
+    flow = flow.copy()
+    for _ in range(len(flow)):
+        into, out = flow.sum(axis=0), flow.sum(axis=1)
+        noise = (out + into <= HARDLY_ANY * flow.sum()) & (
+            np.abs(out - into) > UNEVEN * (out + into)
+        )
+        if not noise.any():
+            break
+        flow[noise] = flow[:, noise] = 0.0
+    return flow
+
+
+def _is_circulation(flow: np.ndarray) -> bool:
+    """Tell whether in- and outflows are equal, but for rounding."""
+    return bool(np.abs(flow.sum(axis=1) - flow.sum(axis=0)).max() <= 1e-14 * flow.sum())
+
+
+def _is_on_cycles(flow: np.ndarray) -> np.ndarray:
+    """Tell for each pair of classes whether there is a flow, and a way back."""
+    there = flow > 0
+    if (there | np.eye(len(flow), dtype=bool)).all():  # near an optimum, as a rule
+        return there
+    from scipy.sparse import csgraph
+
+    _, part = csgraph.connected_components(there, connection="strong")
+    return there & (part[:, None] == part)
+
+
+def _similarity_factors(flow: np.ndarray) -> np.ndarray:
+    """Balance a matrix by a diagonal similarity (Osborne, 1960), if that is possible."""
+    scale = np.ones(len(flow))
+    for _ in range(200):
+        flows = flow * scale[:, None] / scale
+        out, into = flows.sum(axis=1), flows.sum(axis=0)
+        if np.abs(out - into).max() <= 1e-15 * out.sum():
+            break
+        for k in range(len(flow)):
+            flows = flow * scale[:, None] / scale
+            out_k, into_k = flows[k].sum(), flows[:, k].sum()
+            if out_k > 0 and into_k > 0:
+                scale[k] *= math.sqrt(into_k / out_k)
+    factors = np.where(flow > 0, scale[:, None] / scale, 0.0)
+    top = factors.max()
+    return factors / top if top > 0 else factors
+
+
+def _largest_circulation(flow: np.ndarray) -> np.ndarray:
+    """Return the flows f <= flow with equal in- and outflows and the largest sum."""
+    from scipy import optimize, sparse
+
+    sources, sinks = np.nonzero(flow)
+    if not len(sources):
+        return np.zeros_like(flow)
+    places = np.arange(len(sources))
+    ends = np.concatenate([sources, sinks]), np.concatenate([places, places])
+    signs = np.repeat([1.0, -1.0], len(sources))
+    conservation = sparse.csr_matrix((signs, ends), (len(flow), len(sources)))
+    limits, unit = flow[sources, sinks], float(flow.max())
+    bounds = np.column_stack([np.zeros(len(limits)), limits / unit])
+    zeros = np.zeros(len(flow))
+    found = optimize.linprog(-np.ones(len(limits)), A_eq=conservation, b_eq=zeros, bounds=bounds)
+    best = np.zeros_like(flow)
+    if found.status == 0:
+        best[sources, sinks] = np.clip(unit * found.x, 0.0, limits)
+    return best
+
+
+def _sum_of_cycles(flow: np.ndarray) -> np.ndarray:
+    """Return a circulation below a matrix of flows, which follows the largest flows around."""
+    rest, total = flow.copy(), np.zeros_like(flow)
+    while rest.any():
+        at = int(np.argmax(rest.max(axis=1)))
+        path = [at]
+        while rest[at].any():
+            at = int(np.argmax(rest[at]))
+            if at in path:
+                ring = path[path.index(at) :]
+                steps = (ring, [*ring[1:], ring[0]])
+                least = rest[steps].min()
+                total[steps] += least
+                rest[steps] -= least  # which is zero for one of them
+                break
+            path.append(at)
+        else:
+            rest[:, at] = 0.0  # no way out of this class
+    return total

@@ -1,0 +1,203 @@
+"""From points to proofs: best intercepts, feasible dual points, certificates."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from zerogap.kernels.minimiser import minimiser
+from zerogap.kernels.twofold import exact_sum
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.gap import FAR, Terms
+from zerogap.problem.places import OnProcessor
+from zerogap.problem.proving import Proof, Proving
+from zerogap.problem.refining import refinement
+from zerogap.problem.row_sums import clip_duals, sum_signs, sum_slopes, sum_terms
+
+_SIGNS = np.array([-1.0, 1.0])
+
+
+class Examining(Proving, OnProcessor):
+    """The part of a problem that turns what solvers find into models, dual points and proofs."""
+
+    joint: ClassVar[Any]  # the class of problems with score vectors: set by `multiclass`
+    checked_intercept: Any
+    scores: Any
+    slopes: Any
+    to_weights: Any
+    weight_shape: Any
+    dual_shape: Any
+    _vector: Any
+    _dual_vector: Any
+
+    def certificate(self, w: Any, b: float = 0.0, alpha: Any = None) -> Certificate:
+        """Return the certificate of the model (w, b).
+
+        Parameters
+        ----------
+        w : array-like of shape (n_features,)
+            Weights.
+        b : float
+            Intercept; zero if the problem has none.
+        alpha : array-like of shape (n_samples,), optional
+            A dual point; it is made feasible.  By default the one that belongs to (w, b),
+            a_i = -phi'(x_i.w + b), which for smooth losses and the L2 penalty, without intercept,
+            gives the gap |grad P|^2 / (2 lam) exactly.
+        """
+        return self.proof_of(w, b, alpha).certificate
+
+    def proof_of(self, w: Any, b: Any, alpha: Any = None, doubt: float = 0.0) -> Proof:
+        """Return what is proved of (w, b), as `certificate` does, if b may be off by `doubt`."""
+        w, b = self._vector(w), self.checked_intercept(b)
+        z = self.scores(w)
+        alpha = self.dual_point(z, b) if alpha is None else self.feasible(self._dual_vector(alpha))
+        return self.prove(w, b, z, alpha, doubt=doubt)
+
+    def refined_proof_of(self, w: Any, b: Any, alpha: Any = None, doubt: float = 0.0) -> Proof:
+        """Return the same, by a dual point with twice the digits of alpha if that proves more."""
+        proof = self.proof_of(w, b, alpha, doubt)
+        row_terms = proof.gap - proof.rounding - proof.slack
+        if self.on_device or not math.isfinite(proof.primal) or row_terms > 0.5 * proof.gap:
+            return proof
+        w = self._vector(w)
+        rest = refinement(self, w, proof.alpha)
+        given = (w, proof.b, proof.z, proof.alpha)
+        return min(proof, self.prove(*given, rest=rest, doubt=doubt), key=lambda found: found.gap)
+
+    def examine(
+        self,
+        w: np.ndarray,
+        b: float,
+        alpha: np.ndarray | None,
+        accuracy: float = 0.0,
+        trust: bool = True,
+        tolerated: float = 0.0,
+    ) -> Proof:
+        """Certify (w, b) with the best b for this w.
+
+        Unless the given alpha is to be trusted, it competes with the point that belongs to (w, b)
+        and with zero.  Rounding up to that share of P does not ask for more precision.
+        """
+        z = self.scores(w)
+        b = self.best_intercept(z, b, accuracy) if self.fit_intercept else 0.0 * b
+        points = [] if alpha is None else [self.feasible(alpha)]
+        if alpha is None or not trust:
+            points.append(self.dual_point(z, b))
+        proofs = [self.prove(w, b, z, point, tolerated) for point in points]
+        if (alpha is None or not trust) and not proofs[-1].gap < FAR * proofs[-1].primal:
+            origin = self.xp.zeros(self.dual_shape)  # far from the optimum it may be better
+            proofs.append(self.prove(w, b, z, origin, tolerated))
+        return min(proofs, key=lambda proof: proof.gap)
+
+    def refined(
+        self,
+        w: np.ndarray,
+        b: Any,
+        alpha: np.ndarray,
+        accuracy: float,
+        tolerated: float,
+        rest: np.ndarray | None = None,
+        b_low: Any = 0.0,
+    ) -> Iterator[tuple[np.ndarray, Proof, np.ndarray | None, Any]]:
+        """Yield weights, what is proved of them, and what to add to alpha and to b for it.
+
+        The dual point has twice the digits of alpha: alpha + rest, if the rest is given and alpha
+        is feasible with it.  The weights are w, and those that belong to the dual point, which
+        differ where few dual variables are between their bounds.
+        """
+        intercepts = [(b, b_low)]
+        if rest is None:
+            alpha = self.feasible(alpha)
+            rest, intercepts = refinement(self, w, alpha), []
+        if rest is not None:  # the same point, of which alpha alone is as much as a double can be
+            alpha, rest = exact_sum(alpha, rest)
+        u = self.precise_dual_sum_of(alpha)
+        u = u if rest is None else u + self.precise_dual_sum_of(rest)
+        for v in (w, self.to_weights(u)):
+            z = self.scores(v)
+            best = self.best_intercept(z, b, accuracy) if self.fit_intercept else 0.0 * b
+            for c, low in (*intercepts, (best, 0.0)):
+                yield v, self.prove(v, c, z, alpha, tolerated, rest, b_low=low), rest, low
+
+    def constant_proof(self) -> Proof:
+        """Return what is proved of the best constant model, without any dual variables."""
+        w, zeros = self.xp.zeros(self.weight_shape), self.xp.zeros(self.dual_shape)
+        b, terms, none = self.constant(), None, np.zeros(2)
+        if self.loss.task == "classification" and not self.on_device:
+            terms = Terms(*sum_terms(self.loss, _SIGNS, self._class_shares, none, none, b, 0, 2))
+        return self.prove(w, b, zeros, zeros, terms=terms, u=w)
+
+    def first_intercept(self) -> Any:
+        """Return the intercept to start from: the best one for w = 0."""
+        return self._best_constant
+
+    @functools.cached_property
+    def _best_constant(self) -> float:
+        if self.loss.task != "classification" or self.on_device:
+            return self.best_intercept(self.xp.zeros(self.shape[0]))
+        given = (self.loss, _SIGNS, self._class_shares, np.zeros(2))
+        return minimiser(lambda b: sum_slopes(*given, b, 0, 2))
+
+    @functools.cached_property
+    def _class_shares(self) -> np.ndarray:
+        """Shares of the rows of either class, which are alike to a constant model."""
+        return np.array([self.share @ (self.y == sign) for sign in _SIGNS])
+
+    def constant(self) -> Any:
+        """Return the intercept of the best constant model: zero if there is none."""
+        return self.first_intercept() if self.fit_intercept else 0.0
+
+    def best_intercept(self, z: np.ndarray, near: float = 0.0, accuracy: float = 0.0) -> float:
+        """Return a minimiser of P(w, .) for the scores z, to within `accuracy` in P."""
+        slope = functools.partial(self.over_rows, sum_slopes, self.loss, self.y, self.share, z)
+        if self.loss.is_parabola:
+            return near - slope(near) / self.loss.smoothness
+        return minimiser(slope, near, accuracy)
+
+    def dual_point(self, z: np.ndarray, b: float = 0.0) -> np.ndarray:
+        """Return a feasible dual point for the scores z and the intercept b: a_i = -phi'(z_i + b).
+
+        With an intercept the a_i must sum to zero.  If b minimises P(w, .) they can: at a kink of
+        the loss a_i may be anything between minus the two one-sided slopes.
+        """
+        if not self.fit_intercept:
+            return -self.slopes(z)
+        z = z + b
+        if math.isfinite(self.loss.smoothness):
+            return self.feasible(-self.slopes(z))
+        hair = 1e-9 * (1.0 + np.abs(z))
+        low, high = -self.slopes(z + hair), -self.slopes(z - hair)
+        room = self.share @ (high - low)
+        part = np.clip(-(self.share @ low) / room, 0.0, 1.0) if room > 0 else 0.5
+        return self.feasible(low + part * (high - low))
+
+    def feasible(self, alpha: np.ndarray) -> np.ndarray:
+        """Return alpha clipped to the loss' domain and, with an intercept, made to sum to zero.
+
+        See `balanced`.
+        """
+        alpha = alpha.copy()
+        self.over_rows(clip_duals, self.loss, self.y, alpha)
+        return self.balanced(alpha, self.balance_sums(alpha)) if self.fit_intercept else alpha
+
+    def balance_sums(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the sums that `balanced` needs; those of parts of the rows add up."""
+        return np.array(self.over_rows(sum_signs, self.share, alpha))
+
+    def balanced(self, alpha: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        """Return alpha, which may be that of a part of the rows, with a sum of zero over all rows.
+
+        The heavier sign is scaled down, which cannot leave a domain that contains zero; where the
+        domain is the whole line the mean is subtracted, which changes D less.
+        """
+        up, down = map(float, sums)
+        if self.loss.domain(1.0) == (-math.inf, math.inf):
+            return alpha - (up - down)
+        if up == down:
+            return alpha
+        heavy = alpha > 0.0 if up > down else alpha < 0.0
+        return np.where(heavy, alpha * (min(up, down) / max(up, down)), alpha)
