@@ -1,6 +1,7 @@
 """Every figure, table, number, claim and theorem of the reports has its place."""
 
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -151,3 +152,16 @@ def test_remarks_are_not_called_errors():
         assert errata()[id].printed.startswith(("(a remark, not an error)", "(no error)"))
     assert "label is misplaced" in errata()["E1-3"].correct
     assert "without alpha_i" not in errata()["E1-3"].printed
+
+
+def test_every_judge_is_fed_with_made_up_tables():
+    """By its own name, or by that of the function that makes it."""
+    tests = "".join(
+        path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_s*.py")
+    )
+    for label in REPORTS:
+        for claim in (c for e in chapter(label).experiments for c in e.claims):
+            module = vars(sys.modules[claim.judge.__module__])
+            names = {name for name, value in module.items() if value is claim.judge}
+            names.add(claim.judge.__qualname__.partition(".")[0])
+            assert any(re.search(rf"\b{name}\b", tests) for name in names), claim.id
