@@ -192,10 +192,15 @@ def optimum(X, y, loss, lam=None, weights=None, fit_intercept=False, l1_ratio=0.
     total, kept = weights.sum(), weights > 0
     lam = 1.0 / total if lam is None else lam
     case = Case(X[kept], y[kept], weights[kept] / total, loss, lam, fit_intercept, l1_ratio)
+    left = "no system of equations could be solved"
     # where ends cannot be told apart, because too many rows are at one, nothing is to be polished
     for accuracy, polished in ((1e-11, True), (1e-13, True), (1e-9, True), (1e-15, False)):
-        found = case.solve(accuracy, polished)
+        try:
+            found = case.solve(accuracy, polished)
+        except np.linalg.LinAlgError:  # rows were told to be at an end, or free, that are not
+            continue
         if found.gap <= max(ENOUGH * found.primal, NOTHING):
             return found
+        left = f"a relative gap of {found.gap / found.primal:.1e} is left"
     where = f"{loss}, {X.shape}, lam={lam:g}, l1_ratio={l1_ratio:g}, fit_intercept={fit_intercept}"
-    raise ArithmeticError(f"a relative gap of {found.gap / found.primal:.1e} is left: {where}")
+    raise ArithmeticError(f"{left}: {where}")

@@ -119,6 +119,12 @@ def test_runs_that_rounding_stops_end_at_their_budgets():
     assert prove_estimators(1728) is not None
 
 
+@pytest.mark.parametrize("seed", [158, 889])
+def test_objectives_whose_dual_point_overflows_are_known_as_well_as_others(seed):
+    """What rounding may have taken from them was said to be nothing."""
+    assert prove_audits(seed) >= 1.0
+
+
 def test_only_what_zerogap_refuses_counts_as_a_refusal():
     with pytest.raises(ValueError, match="lam") as refusal:
         zg.Problem(np.eye(2), [-1.0, 1.0], "hinge", lam=-1.0)

@@ -209,13 +209,15 @@ def evaluate(
     if not math.isfinite(primal):
         return NOTHING
     plain = terms.excess + problem.lam * slack
-    if math.isnan(plain):
-        return NOTHING._replace(primal=primal)
     loss, classes = problem.loss, getattr(problem, "n_classes", 1)
-    sums = gamma(rows + problem.shape[1] + 8)
+    sums, units = gamma(rows + problem.shape[1] + 8), (EVALUATION + 2.0 * classes) * UNIT
+    least = TINY if errors.reach > 0.0 or errors.lengths > 0.0 else 0.0  # zeros do not underflow
+    blur = (sums + units) * terms.value + sums * problem.lam * cost + errors.value + least
+    blur += _rise(_slope(loss), loss.smoothness, terms.value, errors.scores)
+    if math.isnan(plain + blur):
+        return NOTHING._replace(primal=primal, blur=math.inf if math.isnan(blur) else blur)
     scaled, moved = scaling(problem, terms, rows, errors, b)
     feasible = to_domain(problem)  # all dual variables by the same factor
-    units = (EVALUATION + 2.0 * classes) * UNIT
     size = 2.0 * (terms.value + terms.excess + terms.cross)
     evaluated = units * (size + loss.unit * (terms.mass + terms.energy))
     excess = (1.0 + sums) * terms.excess + evaluated
@@ -223,12 +225,9 @@ def evaluate(
     excess += (scaled + feasible) * (terms.value + moved) + errors.excess
     off = errors.dual_sum + _moved_by_scaling(problem, scaled, errors) + feasible * u_size
     part = slack_above(problem.penalty, cost, slack, sums, off)
-    least = TINY if errors.reach > 0.0 or errors.lengths > 0.0 else 0.0  # zeros do not underflow
     gap = excess + problem.lam * part + least
-    blur = (sums + units) * terms.value + sums * problem.lam * cost + errors.value + least
-    blur += _rise(_slope(loss), loss.smoothness, terms.value, errors.scores)
-    if math.isnan(gap + blur):
-        return NOTHING._replace(primal=primal)
+    if math.isnan(gap):
+        return NOTHING._replace(primal=primal, blur=blur)
     found = (primal, gap, problem.lam * part + least, gap - plain, blur, off)
     return Evaluation(*map(float, found))
 
