@@ -92,7 +92,7 @@ def read_coefficients(path: str | Path) -> Any:
 
     Returns
     -------
-    object with coef_, intercept_ and names
+    object with `coef_`, `intercept_` and names
         In the order of the file.
     """
     weights: list[float] = []
