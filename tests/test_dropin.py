@@ -150,6 +150,11 @@ def test_quantiles_of_raw_columns_are_proved():
         model = linear_model.QuantileRegressor(alpha=alpha, quantile=quantile).fit(X + 2000.0, y)
         assert model.certificate_.relative_gap <= 1e-8
         assert abs(np.mean(y <= model.predict(X + 2000.0)) - quantile) < 0.05
+    constant = np.column_stack([X, np.zeros(len(y)), np.full(len(y), 3.0)])
+    for free in (True, False):
+        model = linear_model.QuantileRegressor(alpha=0.1, fit_intercept=free).fit(constant, y)
+        assert model.certificate_.relative_gap <= 1e-8
+        assert model.coef_[10] == 0.0
 
 
 def test_a_class_without_weight_is_never_predicted():

@@ -85,14 +85,15 @@ def _solve(program: Program) -> Solved:
     """Solve the dual linear program by HiGHS, columns and targets scaled to size 1."""
     X, y, p, q = program.X, program.y, program.share, program.quantile
     n, d = X.shape
-    sizes = np.maximum(_largest(X, axis=0), np.finfo(float).tiny)
+    sizes = _largest(X, axis=0)
+    sizes = np.where(sizes > 0, sizes, 1.0)
     unit = max(float(np.abs(y).max()), np.finfo(float).tiny)
     scaled = sparse.csc_array(X).multiply(1.0 / sizes).T.tocsc()
     ones = sparse.csc_array(np.ones((1, n)))
     found = linprog(
         -y / unit,
         A_ub=sparse.vstack([scaled, -scaled], format="csc"),
-        b_ub=np.tile(program.alpha * n / sizes, 2),
+        b_ub=np.tile(np.minimum(program.alpha * n / sizes, 2.0 * n), 2),  # no v reaches n
         A_eq=ones if program.fit_intercept else None,
         b_eq=np.zeros(1) if program.fit_intercept else None,
         bounds=np.column_stack([(q - 1.0) * p * n, q * p * n]),

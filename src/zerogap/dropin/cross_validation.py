@@ -342,7 +342,8 @@ class ElasticNetCV(_Searched, RegressorDropIn, linear_model.ElasticNetCV):
         count = number if isinstance(number, int) else 100 if given in (None, "warn") else given
         if l1_ratio == 0:
             raise ValueError(
-                "Automatic alpha grid generation is not supported for l1_ratio=0: give alphas"
+                "Automatic alpha grid generation is not supported for l1_ratio=0. Please supply a "
+                "grid by providing your estimator with the appropriate `alphas=` argument."
             )
         share = np.full(len(y), 1 / len(y)) if weights is None else weights / weights.sum()
         residual = share * (y - share @ y if self.fit_intercept else y)

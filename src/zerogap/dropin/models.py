@@ -11,6 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from zerogap.audit.convention import Convention, problems_of, targets_of
+from zerogap.audit.parts import bare
 from zerogap.dropin.direct import METHODS, shape_of_one_column
 from zerogap.dropin.fit import (
     BinarizedDropIn,
@@ -59,16 +60,18 @@ class LogisticRegression(DropIn, linear_model.LogisticRegression):
         self: Any, X: Any, y: np.ndarray, sample_weight: Any, convention: Convention
     ) -> list[Problem]:
         """Leave classes without weight out of a joint model with a free intercept."""
-        targets, weights = targets_of(self, y, sample_weight, convention)
         self._weighty = None
         joint = convention.loss.task == "multiclass" and convention.fit_intercept
-        if joint and not convention.penalised:
-            weighty = np.unique(targets[weights > 0])
-            if len(weighty) < 2:
-                raise ValueError(f"all weight is on one class, {self.classes_[weighty[0]]!r}")
-            if len(weighty) < len(self.classes_):
-                self._weighty = weighty
-                targets = np.searchsorted(weighty, targets).clip(max=len(weighty) - 1)
+        if not joint or convention.penalised:
+            return super()._posed(X, y, sample_weight, convention)
+        there = bare(np.empty(0), classes=np.unique(y))  # a fold may lack classes
+        targets, weights = targets_of(there, y, sample_weight, convention)
+        weighty = np.unique(targets[weights > 0])
+        if len(weighty) < 2:
+            raise ValueError(f"all weight is on one class, {there.classes_[weighty[0]]!r}")
+        if len(weighty) < len(self.classes_):
+            self._weighty = np.searchsorted(self.classes_, there.classes_[weighty])
+            targets = np.searchsorted(weighty, targets).clip(max=len(weighty) - 1)
         return problems_of(convention, X, targets, weights)
 
     def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
