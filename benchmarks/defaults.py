@@ -27,7 +27,7 @@ import zerogap as zg
 
 HERE = Path(__file__).parent
 FIGURES = HERE / "out" / "defaults.csv"
-PAGE, PICTURE = HERE / "DEFAULTS.md", HERE.parent / "docs/images/results/defaults.png"
+PAGE, PICTURE = HERE / "DEFAULTS.md", HERE.parent / "docs/images/defaults.png"
 ROWS = 1000  # of each table, drawn at random: audits of raw tables take seconds
 NEAR = 1e-3  # of the objective: what most people would call solved
 FIELDS = ("library", "model", "data", "columns", "low", "high", "warned")
