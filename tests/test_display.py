@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 
 
 @pytest.fixture(scope="module")
-def shown():
+def shown(tmp_path_factory):
     """One of each kind of result, from one small problem."""
     X, y, _ = zg.datasets.make_simulated(60, random_state=0)
     problem = zg.Problem(X, y, "logistic", lam=0.1)
@@ -29,12 +29,13 @@ def shown():
         "Curve": zg.path_cv(X, y, 0.1, 1.0, loss="logistic", folds=2, tol=1e-1, random_state=0),
         "Sweep": zg.sweep(X, y, {"lam": [0.1, 1.0]}, folds=2, random_state=0),
         "Comparison": zg.compare(problem, ["sdca", "newton"], tol=1e-3, seeds=[0]),
+        "Store": zg.write_store(tmp_path_factory.mktemp("store") / "rows", [(X, y)]),
     }
 
 
 KINDS = [
     *("Problem", "Result", "Certificate", "History", "Audit"),
-    *("LeaveOneOut", "Path", "Curve", "Sweep", "Comparison"),
+    *("LeaveOneOut", "Path", "Curve", "Sweep", "Comparison", "Store"),
 ]
 
 
@@ -78,9 +79,9 @@ def test_slices_of_a_history_are_histories(shown):
     np.testing.assert_array_equal(history[::2]["epoch"], history["epoch"][::2])
 
 
-@pytest.mark.parametrize("kind", ["History", "Sweep", "Comparison"])
+@pytest.mark.parametrize("kind", ["History", "Path", "Curve", "Sweep", "Comparison"])
 def test_frames_say_what_is_missing(shown, kind, monkeypatch):
-    assert len(shown[kind].to_frame()) >= 2
+    assert len(shown[kind].to_frame()) >= (1 if kind in ("Path", "Curve") else 2)
     real = builtins.__import__
 
     def without_pandas(name, *rest):

@@ -85,6 +85,6 @@ def to_frame(rows: Sequence[Mapping[str, Any]]) -> Any:
         import pandas as pd
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            "to_frame needs pandas: pip install 'zerogap[lab]'; `rows` has the same as dictionaries"
+            "to_frame needs pandas: pip install pandas, or the extra lab of zerogap"
         ) from None
     return pd.DataFrame(list(rows))

@@ -12,7 +12,7 @@ import numpy as np
 from zerogap import cuda
 from zerogap.cuda.device import to_host
 from zerogap.cuda.placing import on_device
-from zerogap.display import BLUE, Shown, finish, new_axes
+from zerogap.display import BLUE, Shown, finish, new_axes, to_frame
 from zerogap.losses import Loss, as_loss
 from zerogap.paths.intervals import CoverLine, Reach, check_interval, cover
 from zerogap.problem import Problem
@@ -72,6 +72,21 @@ class Path(Shown):
             "every lambda between is proved": "yes" if len(self.edges) else "no",
             "largest relative gap at a model": f"{worst:.2g}",
         }
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame, a row per model (needs pandas).
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        names = ("primal", "dual", "gap", "relative_gap", "epochs", "seconds", "stop_reason")
+        return to_frame(
+            [
+                {"lam": float(lam), **{name: getattr(certificate, name) for name in names}}
+                for lam, certificate in zip(self.lams, self.certificates, strict=True)
+            ]
+        )
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the weights against lambda (needs matplotlib).

@@ -23,7 +23,7 @@ from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import clone
 
-from zerogap.display import BLUE, ORANGE, Shown, finish, new_axes
+from zerogap.display import BLUE, ORANGE, Shown, finish, new_axes, to_frame
 from zerogap.losses import Loss, as_loss
 from zerogap.paths.intervals import CoverLine, Reach, check_interval, cover
 from zerogap.paths.run import two_classes
@@ -87,6 +87,15 @@ class Curve(Shown):
             "folds": self.folds,
             "models": self.models,
         }
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame, a row per piece of the interval (needs pandas).
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        return to_frame([step._asdict() for step in self.steps])
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the validation error over lambda, with its standard error (needs matplotlib).
