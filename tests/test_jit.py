@@ -273,3 +273,12 @@ def test_signals_wait_until_a_kernel_is_compiled():
         compile_outer()
     assert seen == ["inner", "outer"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_seconds_of_a_fit_do_not_count_compiling(monkeypatch):
+    """The clock of runs stands still while kernels are compiled."""
+    from zerogap.kernels import machine_code
+
+    before = machine_code.clock()
+    monkeypatch.setattr(machine_code._session, "seconds", machine_code._session.seconds + 1000.0)
+    assert machine_code.clock() < before - 900.0

@@ -429,10 +429,18 @@ def _show(report: dict[str, Any], model: Any, tol: float) -> None:
             ("data", f"{report['data']}: {size}"),
             ("loss", f"{report['loss']}, lam {report['lam']:.4g}{_chosen(report)}"),
             *certificate_rows(model.certificate_, tol),
+            *_compiling(report["compile_seconds"]),
             *scores,
             ("model", report["model"] or "not saved: give --out MODEL"),
         ]
     )
+
+
+def _compiling(seconds: float) -> list[tuple[str, str]]:
+    """Say what compiling took, which is not in the seconds of the fit."""
+    from zerogap.kernels.machine_code import NOTICED
+
+    return [("compiling", f"once: {seconds:.1f} s")] if seconds > NOTICED else []
 
 
 def _chosen(report: dict[str, Any]) -> str:

@@ -152,4 +152,10 @@ def _say(line: str) -> None:
         print(f"zerogap: {line}", file=sys.stderr, flush=True)
 
 
-event.register("numba:compile", _Session(_say))
+_session = _Session(_say)
+event.register("numba:compile", _session)
+
+
+def clock() -> float:
+    """Return seconds for differences, in which compiling does not count."""
+    return time.perf_counter() - _session.seconds
