@@ -19,7 +19,7 @@ from zerogap.estimators.calibration import Calibration, calibrate
 from zerogap.estimators.model import LinearModel
 from zerogap.estimators.outputs import are_integers, label_targets, refuse_several, signs_of
 from zerogap.estimators.parameters import all_or_nothing, keep, with_shared_parameters
-from zerogap.losses import Logistic, Loss, Softmax
+from zerogap.losses import ALL_LOSSES, Logistic, Loss, Softmax
 from zerogap.problem import Problem
 from zerogap.problem.validation import (
     check_number,
@@ -431,5 +431,6 @@ class LinearClassifier(ClassifierMixin, LinearModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
+        loss = ALL_LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        tags.classifier_tags.multi_label = getattr(loss, "task", "") != "multiclass"
         return tags

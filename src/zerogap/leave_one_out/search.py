@@ -278,7 +278,9 @@ class _Rule:
         """Return whether the rows' predictions are known."""
         least, most = self.errors(low, high, rows)
         sure = most - least <= self.accuracy * (least + self.scale)
-        return sure & (np.isinf(self.width) | (np.atleast_1d(high - low) <= self.width))
+        if np.isinf(self.width):
+            return sure
+        return sure & (np.atleast_1d(high - low) <= self.width)
 
     def errors(self, low: Any, high: Any, rows: Any = _ALL) -> tuple[np.ndarray, np.ndarray]:
         """Return the least and the largest errors, given bounds of the scores."""
