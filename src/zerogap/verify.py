@@ -17,6 +17,7 @@ import sys
 import zipfile
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -24,12 +25,15 @@ FORMAT = "zerogap proof 1"
 MOST_BYTES = 2**34  # of all arrays in a file
 FEW = 20_000  # products that fractions take 0.2 s for: more are cut into pieces for float64
 BLOCK = 2**15  # products at a time, for the processor's cache
-DIGITS, LOG_ERROR = 40, Fraction(1, 10**30)  # of each exp and log, and of sums of them
+PRECISE, LOG_ERROR = Context(prec=40), Fraction(1, 10**30)  # of exp and log, and sums of them
+EXP = [PRECISE.divide(1, math.factorial(k)) for k in range(11, -1, -1)]  # of e^11 to e^0: what
+LOG = [PRECISE.divide((-1) ** (k + 1), k) for k in range(11, 0, -1)] + [0]  # is left out is < 1e-36
 FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 upper = np.maximum
 fractions = np.frompyfunc(lambda x: x if isinstance(x, Fraction) else Fraction(x), 1, 1)
 decimals = np.frompyfunc(lambda x: Decimal(x.numerator) / Decimal(x.denominator), 1, 1)
-exp = np.frompyfunc(Decimal.exp, 1, 1)
+near = np.frompyfunc(lambda x: round(1024 * x), 1, 1)
+power = np.frompyfunc(cache(lambda k: PRECISE.exp(Decimal(k) / 1024)), 1, 1)  # rounded correctly
 
 
 def need(condition, text):
@@ -54,6 +58,7 @@ class Matrix:
             need(sound and np.all(np.diff(i) | np.diff(j)), "X is no CSR matrix")
         need(min(n, d) > 0 and np.isfinite(x).all(), "X is empty or not finite")
         self.i, self.j, self.x = i.astype("<i8"), j.astype("<i8"), x.astype("<f8")
+        self.plain = (abs(self.x) > 1e-60) & (abs(self.x) < 1e60) & (len(x) > FEW)
 
     def product(self, c, s=None, y=None, count=1):
         """Return sum_j x_ij c_j or, with s, sum_i x_ij s_i c_i over each class y, exactly."""
@@ -63,9 +68,8 @@ class Matrix:
         if s is not None:
             d, source, factors = self.shape[1], self.i, [c, s]
             sink, length = self.j + (0 if y is None else d * y[self.i]), d * count
-        plain, *all_plain = ((abs(f) > 1e-60) & (abs(f) < 1e60) for f in (self.x, *factors))
-        alike = np.all(all_plain, axis=0)
-        plain = plain & alike[source] & (len(self.x) > FEW)  # these go through float64
+        alike = np.all([(abs(f) > 1e-60) & (abs(f) < 1e60) for f in factors], axis=0)
+        plain = self.plain & alike[source]  # these go through float64
         rest = ~plain & np.all(factors, axis=0)[source]
         terms = math.prod(fractions(f[source[rest]]) for f in factors) * fractions(self.x[rest])
         factors = [np.where(alike, factor, 0.0) for factor in factors]
@@ -114,24 +118,23 @@ def total(*factors):
     return Fraction(sum(x.numerator * (common // x.denominator) for x in terms), common)
 
 
-@np.vectorize(otypes=[object])
 def log(x):
-    """log x = f + log(1 + e) for x = exp(f) (1 + e): faster than Decimal.ln, and as exact"""
-    f = Decimal(math.log(x)) if x > 1e-300 else x.ln()
-    e = x * (-f).exp() - 1  # some 1e-13 at most: the fourth term would be 1e-52
-    return f + e - e * e / 2 + e * e * e / 3
+    """log x = k / 1024 + log(1 + e) for x = exp(k / 1024) (1 + e)"""
+    k = near([math.log(t) if t > 1e-300 else t.ln() for t in x])
+    return k / Decimal(1024) + np.polyval(LOG, x * power(-k) - 1)
 
 
 def logsumexp(*z):
-    """log sum_k exp z_k, up to LOG_ERROR"""
-    with localcontext(Context(prec=DIGITS)):  # Decimal's exp and ln are rounded correctly
+    """log sum_k exp z_k, up to LOG_ERROR; exp x = exp(k / 1024) exp(e)"""
+    with localcontext(PRECISE):
         top = np.max(z, axis=0)
-        return top + fractions(log(sum(exp(decimals(upper(x - top, -1000))) for x in z)))
+        k = near(x := upper(decimals(np.subtract(z, top)), Decimal(-1000)))
+        return top + fractions(log(sum(power(k) * np.polyval(EXP, x - k / Decimal(1024)))))
 
 
 def plogp(*p):
     """sum_k p_k log p_k for p_k in [0, 1], up to LOG_ERROR"""
-    with localcontext(Context(prec=DIGITS)):
+    with localcontext(PRECISE):
         return fractions(sum(x * log(x) for x in decimals(np.where(np.equal(p, 0), 1, p))))
 
 
@@ -141,9 +144,8 @@ def rounded(t, width):
     return part * (t - part / 2) / width
 
 
-# A loss of one score is f(t), with t = 1 - y z for classes y = -1 and 1, t = y - z for numbers y;
-# so phi*(-a) is f*(y a) - y a, or f*(a) - y a, with the conjugate f* of f.  Here are f and f* with
-# the ends of the domain of f*.  p is the parameter of the loss.
+# f, its conjugate f* and the ends of the domain of f*, for a parameter p.  Losses are f(1 - y z),
+# phi*(-a) = f*(y a) - y a, for classes y = -1 and 1; f(y - z), f*(a) - y a for numbers y.
 LOSSES = {
     "hinge": lambda p: (lambda t: upper(t, 0), lambda b: 0 * b, 0, 1),
     "smooth-hinge": lambda p: (lambda t: rounded(t, p), lambda b: p * b * b / 2, 0, 1),
@@ -196,13 +198,12 @@ def many_scores(header, matrix, y, s, z, alpha):
     if most:
         whole = matrix.product(np.ones(len(y)), *by_class).reshape(v.shape)
         v += more.sum(axis=1)[:, None] * whole - more.T.dot(whole)
-    votes, t = fractions(alpha).sum(axis=1) + more[y].T, z - z[y, np.arange(len(y))]
-    votes /= 1 + most
+    votes, mine = (fractions(alpha).sum(axis=1) + more[y].T) / (1 + most), z[y, np.arange(len(y))]
     if header["loss"] == "softmax":
-        value, cost = logsumexp(*t), plogp(*votes, 1 - votes.sum(axis=0))
+        value, cost = logsumexp(*z), plogp(*votes, 1 - votes.sum(axis=0))
     else:
-        value, cost = (t + (1 - own.astype(int))).max(axis=0), -votes.sum(axis=0)
-    return total(s, value), total(s, cost), v / (1 + most)
+        value, cost = (z + (1 - own.astype(int))).max(axis=0), -votes.sum(axis=0)
+    return total(s, value - mine), total(s, cost), v / (1 + most)
 
 
 def bounds(header, matrix, y, s, w, b, alpha, part=0):
