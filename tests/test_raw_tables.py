@@ -52,6 +52,11 @@ def test_weights_that_cancel_are_rounded_together(seed):
     assert fit_case(draw_case(seed)).verdict == CERTIFIED
 
 
+def test_a_class_that_others_are_separable_from_is_certified():
+    """Squared hinge, one against the rest, columns of very different sizes: P is 1e-6 of others."""
+    assert fit_case(draw_case(4396)).verdict == CERTIFIED
+
+
 def test_cases_follow_from_their_seed():
     for seed in range(20):
         first, second = draw_case(seed), draw_case(seed)
