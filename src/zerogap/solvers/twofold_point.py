@@ -181,8 +181,10 @@ class TwofoldNewton(TwofoldPoint):
 def twofold_method(problem: Any) -> TwofoldPoint:
     """Return the method in twice the precision for a loss of one score."""
     lines = shape_of(problem.loss)
-    # measured: interior points of parabolas run away where columns differ by 1e10 and more in size
-    points = lines.is_straight or (lines.segments and problem.l1_ratio)
+    # measured: interior points of endless parabolas run away where columns differ by 1e10 in size,
+    # and Newton steps where parabolas end in lines, which have no curvature
+    ends = math.isfinite(problem.loss.lipschitz)
+    points = lines.segments and (ends or problem.l1_ratio)
     return TwofoldPoint() if points else TwofoldNewton()
 
 
