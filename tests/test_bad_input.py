@@ -171,7 +171,11 @@ def refusals():
         yield f"42-{value}-list", r"\by\b", {"y": mixed}
         yield f"42-{value}-objects", r"\by\b", {"y": lambda y, m=mixed: np.array(m(y), "O")}
     yield "42-no-y", r"\by\b", {"y": lambda y: None}
-    yield "44-two-columns", r"\by\b", {"y": lambda y: np.column_stack([y, y])}
+    yield (
+        "44-two-columns-twice",
+        r"\by\b",
+        {"y": lambda y: np.stack([y, y, y, y]).T.reshape(-1, 2, 2)},
+    )
     for name, match, values in (
         ("46-lam", "lam must be", (0, 0.0, -1.0, np.nan, np.inf, "1", True, [1.0], 1j)),
         ("49-tol", "tol must be", (-1, np.nan, np.inf, "1", None, True)),
@@ -416,7 +420,7 @@ def test_case_41_labels_are_mapped(names):
 
 def test_cases_23_45_classes_without_weight_too_many_classes(monkeypatch):
     model, y = make("logistic")[0], np.repeat(np.arange(100_000), 2)
-    monkeypatch.setattr("zerogap.estimators.classifier.free_memory", lambda: 1e6)
+    monkeypatch.setattr("zerogap.estimators.outputs.free_memory", lambda: 1e6)
     refused(model, np.ones((len(y), 1)), y, match="100000 classes.* GB")
     y = np.where(np.arange(N) % 4 == 0, 7, LABELS)
     assert model.fit(X, y).certificate_.relative_gap <= TOL

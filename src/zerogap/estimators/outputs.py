@@ -18,6 +18,8 @@ def several_targets(y: Any) -> bool:
         shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
     except ValueError:  # rows of different lengths: scikit-learn says what is wrong
         return False
+    if len(shape) > 2:
+        raise ValueError(f"y must have one or two dimensions, got shape {shape}")
     return len(shape) == 2 and shape[1] > 1
 
 

@@ -278,9 +278,12 @@ class _Rule:
         """Return whether the rows' predictions are known."""
         least, most = self.errors(low, high, rows)
         sure = most - least <= self.accuracy * (least + self.scale)
-        if np.isinf(self.width):
+        if math.isinf(self.width):
             return sure
-        return sure & (np.atleast_1d(high - low) <= self.width)
+        low, high = np.atleast_1d(low), np.atleast_1d(high)
+        endless = np.isinf(low) | np.isinf(high)  # of the only row of a class
+        with np.errstate(invalid="ignore"):
+            return sure & (endless | (high - low <= self.width))
 
     def errors(self, low: Any, high: Any, rows: Any = _ALL) -> tuple[np.ndarray, np.ndarray]:
         """Return the least and the largest errors, given bounds of the scores."""
