@@ -14,7 +14,7 @@ from zerogap.losses import Loss
 from zerogap.penalties import L2, ElasticNet
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.checks import check_intercept
-from zerogap.problem.gap import Errors, Evaluation, Sizes, Terms, conclude, displaced
+from zerogap.problem.gap import Errors, Evaluation, Sizes, Terms, conclude, displaced, size_of
 from zerogap.problem.proving import Proof, conclude_precisely, rounded_columns
 from zerogap.problem.row_sums import penalty_and_slack
 
@@ -73,11 +73,14 @@ class StreamedProving:
         tolerated: float = 0.0,
         rest: None = None,
         doubt: float = 0.0,
+        b_low: Any = 0.0,
     ) -> Proof:
         """Return what (w, b), with the scores z of w, and a feasible alpha prove.
 
-        There is no `rest` of dual points here; `doubt` is how far b may be from the one meant.
+        There is no `rest` of dual points here.  The intercept that is meant is b + b_low, or at
+        most `doubt` from it; the scores are those of b alone.
         """
+        doubt += size_of(np.atleast_1d(b_low))
         return self._prove(w, b, alpha, z, self.dual_sum(alpha), tolerated, doubt)
 
     def scores(self, w: np.ndarray) -> Any:
