@@ -228,6 +228,26 @@ class Softmax(MulticlassLoss):
             total += (1.0 - others) * (log1p(-others) - rest)
         return total
 
+    def within(self, p, z, y, doubt):
+        # odds of any two classes are off by a factor of exp(2 doubt) at most
+        best, rest, far = 0, 0.0, 0.0
+        for k in range(1, len(z)):
+            best = k if z[k] > z[best] else best
+        for k in range(len(z)):
+            rest += exp(z[k] - z[best]) if k != best else 0.0
+        not_best = rest / (1.0 + rest)
+        own = exp(z[y] - z[best]) / (1.0 + rest)
+        for k in range(len(z)):
+            s = exp(z[k] - z[best]) / (1.0 + rest)
+            far += abs(s - p[k]) + 1e-14 * (s + p[k]) if k != y else 0.0
+        times = exp(min(2.0 * doubt, 700.0))
+        not_own = not_best if y == best else 1.0 - own
+        # the slope of the loss in the scores is s - e_y, that of the excess s - p, for the shares
+        # s of the classes; both rise by the variance of the change over classes
+        bent = 2.0 * doubt * doubt * min(1.0, 2.0 * times * not_best)
+        off = min(2.0 * doubt, 2.0 * doubt * times * not_own * (1.0 + 1e-9))
+        return off, self.vector_excess(p, z, y) + 2.0 * doubt * far + bent
+
     def block_step(self, p, z, y, q, new):
         if not self.near_block_step(p, z, q, new):
             self.sure_block_step(p, z, q, new)

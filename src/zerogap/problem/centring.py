@@ -65,16 +65,28 @@ class Centred(NamedTuple):
             found.append(_pair(self.origin, -v, float(c), -self.target)[0])
         return moved.reshape(w.shape), np.array(found) if np.ndim(b) else found[0]
 
-    def aligned(self, w: np.ndarray, b: float, b_low: float) -> tuple[np.ndarray, float]:
-        """Return what `nudged` does for one score, with all weights at once: scores change less.
+    def aligned(self, w: np.ndarray, b: Any, b_low: Any) -> tuple[np.ndarray, Any]:
+        """Return what `nudged` does, with all weights of a class at once: scores change less.
 
         The intercept is b + b_low, of twice the precision.  It is rounded first, and weights move
         with it, see `zerogap.kernels.lattice.rounded_along`.
         """
-        problem, d = self.problem, len(w)
-        X, used = np.column_stack([problem.rows.dense(), np.ones(problem.shape[0])]), w != 0.0
-        ridge = np.append(np.full(d, problem.strength), 0.0)
+        problem = self.problem
+        X = np.column_stack([problem.rows.dense(), np.ones(problem.shape[0])])
+        ridge = np.append(np.full(problem.shape[1], problem.strength), 0.0)
         columns = factorised(np.ascontiguousarray(X), problem.share, ridge).columns()
+        intercepts = np.atleast_1d(b)
+        low = np.broadcast_to(b_low, intercepts.shape)
+        models = zip(np.atleast_2d(w), intercepts, low, strict=True)
+        found = [self._aligned(columns, v, float(c), float(rest)) for v, c, rest in models]
+        weights, rounded = (np.array(part) for part in zip(*found, strict=True))
+        return weights.reshape(w.shape), rounded if np.ndim(b) else float(rounded[0])
+
+    def _aligned(
+        self, columns: np.ndarray, w: np.ndarray, b: float, b_low: float
+    ) -> tuple[np.ndarray, float]:
+        """Return what `aligned` does for one class; `columns` have the inner products of X."""
+        d, used = len(w), w != 0.0
         of_intercept = np.broadcast_to(columns[:, -1:], (2, d, d + 1))
         moved = add(columns[:, :d], times(of_intercept, self.origin[:, None]))
         sizes = np.abs(w) * np.sqrt(np.square(moved[0]).sum(axis=1))

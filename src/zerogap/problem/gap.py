@@ -33,6 +33,7 @@ TINY = 1e-285  # more than all that underflow can add
 FAR = 0.5  # gap over P from which on D is computed by itself: it is not a difference then
 ENOUGH = 0.1  # of the gap: rounding that is not worth more precision
 CLEAR = 1e-11  # of P: more of it need not be known, whatever the gap
+LOST = 40.0  # at least log(1 / x) of an x that is one rounding
 EXACT = 2e-14  # of P: rounding that twice the precision seldom makes less
 
 
@@ -222,7 +223,10 @@ def evaluate(
     evaluated = units * (size + loss.unit * (terms.mass + terms.energy))
     excess = (1.0 + sums) * terms.excess + evaluated
     excess += _rise(2.0 * _slope(loss), loss.smoothness, excess, errors.scores)
-    excess += (scaled + feasible) * (terms.value + moved) + errors.excess
+    # a row's term is convex in its dual variables: scaled down by a factor, it rises by no more
+    # than that part of its loss; where a vote is rounded to nothing, x log x is lost as well
+    lost = LOST * terms.mass if classes > 1 else 0.0
+    excess += scaled * (terms.value + moved) + feasible * (terms.value + lost) + errors.excess
     off = errors.dual_sum + _moved_by_scaling(problem, scaled, errors) + feasible * u_size
     part = slack_above(problem.penalty, cost, slack, sums, off)
     gap = excess + problem.lam * part + least

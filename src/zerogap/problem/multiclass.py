@@ -236,14 +236,13 @@ class MulticlassProblem(Problem):
         rest: np.ndarray | None = None,
         b_low: Any = 0.0,
     ) -> PreciseSums:
-        z, dual, off = self._precise_scores(w, b, b_low), self.precise_dual_parts(alpha), 0.0
+        z, dual = self._precise_scores(w, b, b_low), self.precise_dual_parts(alpha)
         whole = alpha if rest is None else alpha + rest
         terms = self.row_terms(z, 0.0, whole)
-        if math.isinf(self.loss.smoothness):
-            off_by = self._doubt(np.abs(z).max(axis=1), w, b, rounded) + doubt
-            given = (self.loss, self.y, self.share, self._votes(whole), z, off_by)
-            off, excess = self.over_rows(sum_outward_terms, *given)
-            terms = dataclasses.replace(terms, excess=max(terms.excess, excess))
+        off_by = self._doubt(np.abs(z).max(axis=1), w, b, rounded) + doubt
+        given = (self.loss, self.y, self.share, self._votes(whole), z, off_by)
+        off, excess = self.over_rows(sum_outward_terms, *given)
+        terms = dataclasses.replace(terms, excess=max(terms.excess, excess))
         if rest is not None:
             dual = joined(dual, self.precise_dual_parts(rest))
         squares, ranges = float((self.share @ (z * z)).sum()), float(self.share @ np.ptp(z, axis=1))

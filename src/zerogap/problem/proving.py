@@ -407,9 +407,7 @@ def conclude_precisely(
     errors = precise_errors(rough, sizes, of_shift, math.sqrt(sums.squares), length)
     if not even:
         errors = errors._replace(dual_sum=errors.dual_sum + 4.0 * UNIT * rough.lengths)
-    errors = errors._replace(scores=errors.scores + doubt)
-    if problem.loss.task != "multiclass" or math.isinf(problem.loss.smoothness):
-        errors = errors._replace(scores=0.0, value=sums.off)
+    errors = errors._replace(scores=0.0, value=sums.off)
     if problem.loss.task == "multiclass":
         errors = errors._replace(range=sums.ranges, longest=sums.longest)
         errors = errors._replace(imbalance=missing) if problem.fit_intercept else errors

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.kernels.precise import imbalance, precise_scores
+from zerogap.kernels.precise import precise_scores
 from zerogap.kernels.twofold import Factor, add, class_moments, twofold
 from zerogap.rows import DenseRows
 
@@ -102,16 +102,6 @@ def precise_all_scores(
     at = (z.argmax(axis=1) if seen_from is None else seen_from)[:, None]
     z = z - np.take_along_axis(z, at, axis=1)
     return np.ascontiguousarray(z + (rest - np.take_along_axis(rest, at, axis=1)))
-
-
-def precise_all_sums(problem: Any, alpha: np.ndarray) -> np.ndarray:
-    """Return sum_i s_i / S a_i x_i', with a column for intercepts, rounded once."""
-    _, scale = problem._exact_weights
-    sums = problem.precise_dual_parts(alpha).sum(axis=0)
-    if problem.fit_intercept:
-        balance, _ = imbalance(problem.precise_balance(alpha), len(alpha))
-        sums = np.column_stack([sums, balance])
-    return sums * (problem.lam / scale)
 
 
 def dense_rows(problem: Any) -> np.ndarray:

@@ -20,8 +20,16 @@ from zerogap.solvers.interior_point import InteriorPoint
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.rotation import can_rotate, rotated, simpler
 from zerogap.solvers.sdca import SDCA
-from zerogap.solvers.second import is_hopeless, second_methods
-from zerogap.solvers.twofold_point import can_be_twofold, twofold_method
+from zerogap.solvers.second import (
+    begins_sharp,
+    can_sharpen,
+    is_finite,
+    is_hopeless,
+    is_small,
+    second_methods,
+    sharp_method,
+)
+from zerogap.solvers.twofold_point import TwofoldPoint
 
 NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a few steps, or never
 MOST_PASSES_LEFT = 50  # over a store: Newton's method takes about as many with kinks, ten without
@@ -35,11 +43,8 @@ MOST_STEPS = 120
 IDLE_STEPS = 40  # of a second-order method, without half the gap or 1 % of the objective gained,
 IDLE_BEFORE_NEXT = 10  # or so many, if there is another method for many classes to be tried
 DOUBTED_ESTIMATES = 3  # of a gap that certificates do not confirm, until the next method is tried
-LEAST_TOLERANCE = 1e-13  # relative gap: less is not proved in twice the precision, either
-SOON_TWOFOLD = 3e6  # n d^2 up to which twice the precision takes less time than other methods
 NAMES = {
     "MulticlassNewton": "Newton",
-    "TwofoldMulticlassNewton": "Newton in twice the precision",
     "TwofoldVotesPoint": "InteriorPoint in twice the precision",
     "TwofoldPoint": "InteriorPoint in twice the precision",
     "TwofoldNewton": "Newton in twice the precision",
@@ -111,7 +116,7 @@ class Auto(Solver):
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> AutoState:
         state = AutoState(rng, draw=rng)
-        coordinates = simpler(problem, is_hopeless(problem))
+        coordinates = simpler(problem, is_hopeless(problem) and not begins_sharp(problem))
         if coordinates.problem is not problem:
             state.problem, state.outward = coordinates.problem, coordinates.outward
             if warm is not None:
@@ -134,7 +139,7 @@ class Auto(Solver):
         inner = self._inner(problem, state)
         state.methods = _methods(inner)
         if saved["sharp"]:
-            state.methods = (*state.methods, twofold_method(problem))
+            state.methods = (*state.methods, cast("Solver", sharp_method(problem)))
         if state.stage >= len(state.methods):
             raise ValueError("there is not enough free memory for the method that it goes on with")
         state.part = self._method(state).begin(inner, np.random.default_rng(0))
@@ -187,7 +192,7 @@ class Auto(Solver):
                 left * _epoch_cost(inner) > second and not self._settles(problem, state)
             )
             kinks = not math.isfinite(inner.loss.smoothness)  # gaps fall by fits and starts
-            if epoch > ENOUGH_EPOCHS and kinks and not inner.streamed and _is_small(inner):
+            if epoch > ENOUGH_EPOCHS and kinks and not inner.streamed and is_small(inner):
                 hopeless = True  # however few epochs seem to be left
             if hopeless and epoch >= _least_epochs(inner):
                 about = f"{left:.2g}" if left < 1e6 else "countless"
@@ -217,11 +222,13 @@ class Auto(Solver):
     def rest(self, problem: Problem, state: AutoState) -> np.ndarray | None:
         return self._method(state).rest(problem, state.part)
 
-    def intercept_rest(self, problem: Problem, state: AutoState) -> float:
+    def intercept_rest(self, problem: Problem, state: AutoState) -> Any:
         return self._method(state).intercept_rest(problem, state.part)
 
     def sharpen(self, problem: Problem, state: AutoState) -> bool:
-        if state.sharp or state.tol < LEAST_TOLERANCE or not can_be_twofold(problem):
+        if problem.loss.task == "multiclass" and isinstance(self._method(state), TwofoldPoint):
+            return not state.stalled  # it goes on
+        if state.sharp or not can_sharpen(problem, state.methods, state.tol):
             return False
         state.switch = state.sharpen = state.final = True
         state.reason = f"rounding stopped {self._name(state)}"
@@ -273,9 +280,10 @@ class Auto(Solver):
             state.best_value, state.idle = min(value, state.best_value), 0
         elif estimate is not None:
             state.idle += 1
-        idle = state.idle > IDLE_STEPS and not state.sharp  # there is nothing else to try
+        idle = state.idle > IDLE_STEPS and not isinstance(method, TwofoldPoint)
         stuck = idle or getattr(state.part, "stalled", False)
-        if state.stage < len(state.methods) - 1 and state.tol > 0.0:
+        patient = isinstance(method, TwofoldPoint)  # it knows when it has stalled
+        if state.stage < len(state.methods) - 1 and state.tol > 0.0 and not patient:
             stuck = stuck or state.updates / inner.shape[0] - state.since > MOST_STEPS
             if problem.loss.task == "multiclass":
                 doubtful = state.doubted > DOUBTED_ESTIMATES
@@ -283,8 +291,8 @@ class Auto(Solver):
         state.stuck = stuck
         if stuck and not state.final:
             last = state.stage == len(state.methods) - 1
-            quick = last or (inner is problem and _is_small(inner))
-            state.sharpen = quick and state.tol >= LEAST_TOLERANCE and can_be_twofold(problem)
+            quick = last or (inner is problem and is_small(inner))
+            state.sharpen = quick and can_sharpen(problem, state.methods, state.tol)
             state.rotate = (
                 last and not state.sharpen and state.problem is None and can_rotate(inner)
             )
@@ -314,7 +322,8 @@ class Auto(Solver):
         state.stage = 0 if state.final else state.stage + 1
         if state.sharpen:
             state.problem = state.outward = answer = None
-            state.methods, inner = (*_methods(problem), twofold_method(problem)), problem
+            sharp = cast("Solver", sharp_method(problem))
+            state.methods, inner = (*_methods(problem), sharp), problem
             state.stage, state.sharpen, state.sharp = len(state.methods) - 1, False, True
             state.turned = False
         elif state.rotate:
@@ -326,7 +335,7 @@ class Auto(Solver):
         state.switch, state.since, state.epoch, state.gap = False, epoch, epoch, math.inf
         state.best_estimate, state.best_value, state.idle = math.inf, math.inf, 0
         state.doubted = 0
-        if answer is not None and not bool(np.isfinite(answer[0]).all()):
+        if answer is not None and not all(map(is_finite, answer)):
             answer = None  # the method has broken down
         method = self._method(state)
         state.part = method.begin(inner, state.rng, answer)
@@ -400,12 +409,6 @@ def _is_slow(problem: Problem) -> bool:
     """Tell whether SDCA, whose epochs grow with the condition, takes longer than Newton's steps."""
     epochs = 3.0 + 3.0 * _condition(problem)
     return epochs * _epoch_cost(problem) > _second_cost(problem, 1.0)
-
-
-def _is_small(problem: Problem) -> bool:
-    """Tell whether a second-order method takes milliseconds, even in twice the precision."""
-    n, d = problem.shape
-    return n * d * d <= SOON_TWOFOLD
 
 
 def _most_epochs_left(problem: Any) -> int:

@@ -151,8 +151,8 @@ class Certifier:
             return w, b, moved
         ways = [self.centred.nudged(w, proof.b, problem.host(problem.column_sizes))]
         small = math.prod(problem.shape) * problem.shape[1] <= MOST_ALIGNED
-        if rest is not None and small and problem.loss.task != "multiclass":  # all digits matter
-            ways.append(self.centred.aligned(w, float(proof.b), float(b_low)))
+        if rest is not None and small:  # all digits matter
+            ways.append(self.centred.aligned(w, proof.b, b_low))
         found = [self._brought_back(*way, proof, rest) for way in ways]
         return min(found, key=lambda delivered: delivered[2].gap)
 

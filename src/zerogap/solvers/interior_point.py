@@ -44,7 +44,6 @@ from zerogap.solvers.interior_system import System, scores
 from zerogap.solvers.interior_votes import Votes
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.soft_l1 import sparsest
-from zerogap.solvers.twofold_hessian import TwofoldVotes
 
 _EMPTY = np.empty(0)
 ALMOST = 1e-6  # part of a dual variable's range that an interior point keeps from its ends
@@ -117,7 +116,6 @@ class InteriorPoint(Solver):
     (True, True)
     """
 
-    twofold = False  # whether equations are solved in twice the precision
     multiclass = True
 
     def begin(
@@ -163,8 +161,7 @@ class InteriorPoint(Solver):
         return 10 * count * problem.shape[0]
 
     def _system(self, problem: Any, state: InteriorPointState) -> Any:
-        kind = TwofoldVotes if self.twofold else System
-        return kind(problem, state.w, state.rows, state.coordinates)
+        return System(problem, state.w, state.rows, state.coordinates)
 
     def _step(self, problem: Any, state: InteriorPointState) -> None:
         """Predict where mu could fall to along a straight line, then aim there along a curve."""
@@ -225,13 +222,6 @@ class InteriorPoint(Solver):
             f"{DIRECT:,}): use Auto",
         )
         check_memory(self, problem)
-
-
-@dataclass(frozen=True)
-class TwofoldVotesPoint(InteriorPoint):
-    """`InteriorPoint` for many classes, whose equations are solved in twice the precision."""
-
-    twofold = True
 
 
 def _at_ends(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray, tol: float) -> np.ndarray:

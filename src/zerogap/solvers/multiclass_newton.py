@@ -16,7 +16,6 @@ import numpy as np
 from zerogap.kernels.machine_code import first_time
 from zerogap.losses import MulticlassHinge, Softmax
 from zerogap.penalties import L2
-from zerogap.problem.votes import precise_all_scores, precise_all_sums
 from zerogap.solvers import soft_l1
 from zerogap.solvers.hessian import DAMPING, MOST_PRODUCTS, check_memory
 from zerogap.solvers.line_search import Way, search, straight_way
@@ -24,7 +23,6 @@ from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, al
 from zerogap.solvers.newton import ROWS_PER_SAMPLED, SAMPLED_PER_FEATURE
 from zerogap.solvers.polish import is_worth_polishing, polished
 from zerogap.solvers.protocol import Answer, Solver, State
-from zerogap.solvers.twofold_hessian import TwofoldHessian
 from zerogap.solvers.warm_votes import apart, as_centre, listed, vote
 
 PRODUCTS_ON_PROCESSOR = 4  # the same, on a processor
@@ -56,8 +54,6 @@ class MulticlassNewtonState(State):
     first_soft: np.ndarray = field(default_factory=lambda: _EMPTY)
     polished: np.ndarray = field(default_factory=lambda: _EMPTY)  # a better dual point, if any
     unpolished: float = math.inf  # the residual of the step before, as it was
-    best_w: np.ndarray = field(default_factory=lambda: _EMPTY)  # weights with a polished dual point
-    best_gap: float = math.inf  # of both
     direct: bool = False  # whether conjugate gradients have taken too long
     products: int = 0  # for the last direction
     limit: int = -1  # products from which the preconditioner is renewed
@@ -98,7 +94,6 @@ class MulticlassNewton(Solver):
     True
     """
 
-    twofold = False  # whether directions are found in twice the precision
     multiclass = True
 
     def begin(
@@ -125,7 +120,7 @@ class MulticlassNewton(Solver):
             state.w[:, :d] = w - w.mean(axis=0)
             if problem.fit_intercept:
                 state.w[:, d] = b
-            state.z = self._scores(problem, state.w)
+            state.z = all_scores(problem, state.w)
             state.started = True
         state.p = problem._votes(alpha)
         if problem.l1_ratio:
@@ -151,7 +146,7 @@ class MulticlassNewton(Solver):
             self._steps(part, ahead, 1)
             if self.relative_gap(part, ahead) <= d / size:
                 break
-        state.w, state.z = ahead.w, self._scores(problem, ahead.w)
+        state.w, state.z = ahead.w, all_scores(problem, ahead.w)
         for name in ("mu", "soft", "scale", "inverse", "products", "limit"):
             setattr(state, name, getattr(ahead, name))
 
@@ -159,15 +154,14 @@ class MulticlassNewton(Solver):
         return 1
 
     def answer(self, problem: Any, state: MulticlassNewtonState) -> Answer:
-        d, best = problem.shape[1], state.best_w if len(state.best_w) else state.w
-        b: Any = best[:, d].copy() if problem.fit_intercept else problem.xp.zeros(len(best))
+        d, w = problem.shape[1], state.w
+        b: Any = w[:, d].copy() if problem.fit_intercept else problem.xp.zeros(len(w))
         alpha = state.polished if len(state.polished) else problem.duals_of(state.p)
-        w = best[:, :d].copy()
+        w = w[:, :d].copy()
         return soft_l1.sparsest(problem, w, b, alpha) if len(state.soft) else w, b, alpha
 
     def relative_gap(self, problem: Any, state: MulticlassNewtonState) -> float:
-        gap = state.best_gap if self.twofold else state.excess + state.residual
-        return gap / max(state.value, 1e-300)
+        return (state.excess + state.residual) / max(state.value, 1e-300)
 
     def _steps(self, problem: Any, state: MulticlassNewtonState, count: int) -> int:
         passes = 0
@@ -216,10 +210,7 @@ class MulticlassNewton(Solver):
         """Set the gradient of all but the L1 penalty, and the penalty's part of the gap."""
         d, w = problem.shape[1], state.w[:, : problem.shape[1]]
         alpha = problem.duals_of(state.p)
-        if self.twofold:
-            sums = precise_all_sums(problem, alpha)
-        else:
-            sums = all_sums(problem, problem.share[:, None] * alpha)
+        sums = all_sums(problem, problem.share[:, None] * alpha)
         state.gradient = -sums
         state.gradient[:, :d] += problem.strength * w
         u = sums[:, :d] / problem.lam
@@ -232,7 +223,7 @@ class MulticlassNewton(Solver):
         direction = state.w.copy()
         direction[:, :d] = way.p.reshape(-1, d)
         direction[:, d:] = way.p_b.reshape(len(direction), -1)
-        dz = self._scores(problem, direction) if way.dz is None else way.dz
+        dz = all_scores(problem, direction)
         p, before = np.empty_like(state.p), state.w[:, :d].ravel()
         both = problem.xp.stack([before, way.p])
         (ww, wd), (_, dd) = (both @ both.T).tolist()
@@ -253,23 +244,14 @@ class MulticlassNewton(Solver):
         state.w = state.w + t * direction
         state.w[:, :d] = way.at(before, t).reshape(-1, d)
         state.z = state.z + t * dz
-        if self.twofold:
-            state.z = self._scores(problem, state.w)
-            vote(problem, state.z, dz, p, state.centre, state.mu)
         state.p = p
         state.steps += 1
         if len(state.soft):
             self._cool(problem, state, -way.slope)
         self._set_gradient(problem, state)
-        if not self.twofold:
-            state.polished = _EMPTY
+        state.polished = _EMPTY
         small = state.w.size <= MOST_DIRECT
-        if (
-            not self.twofold
-            and not state.mu
-            and small
-            and is_worth_polishing(problem, state, way.slope)
-        ):
+        if not state.mu and small and is_worth_polishing(problem, state, way.slope):
             self._polish(problem, state)
         return 2 + state.products
 
@@ -304,8 +286,6 @@ class MulticlassNewton(Solver):
         """Return where to go."""
         d, C = problem.shape[1], len(state.w)
         h = state.p / (state.mu or 1.0)
-        if self.twofold:
-            return self._twofold_way(problem, state, h)
         if not len(state.soft):
             direction = apart(self._direction(problem, state, MulticlassHessian(problem, h)))
             return straight_way(listed(direction, d), listed(state.gradient, d), C * d)
@@ -316,48 +296,6 @@ class MulticlassNewton(Solver):
         if problem.fit_intercept:
             direction[:, d] -= direction[:, d].mean()
         return straight_way(listed(direction, d), listed(gradient, d), C * d)
-
-    def _twofold_way(self, problem: Any, state: MulticlassNewtonState, h: np.ndarray) -> Way:
-        """Return the exact Newton direction, and keep the dual point that goes with it.
-
-        To first order votes follow scores: their sums are right where those of the votes at the
-        new scores take many steps to be so, as those of rows that are nearly decided.
-        """
-        d, C, w = problem.shape[1], len(state.w), state.w[:, : problem.shape[1]]
-        gradient, ridge = state.gradient.copy(), np.full(w.shape, problem.strength)
-        own = problem.strength * w
-        if len(state.soft):
-            l1 = problem.lam * problem.l1_ratio
-            slope = l1 * soft_l1.slope(w, state.soft)
-            gradient[:, :d] += slope
-            own = own + slope
-            ridge += l1 * soft_l1.curvature(w, state.soft)
-        common = -own.sum(axis=0)
-        if problem.fit_intercept:
-            common = np.append(common, 0.0)
-        hessian = TwofoldHessian(problem, h, ridge)
-        direction, dz = hessian.direction(-gradient, common, h.argmax(axis=1))
-        self._keep_better(problem, state, direction, dz)
-        way = straight_way(listed(direction, d), listed(gradient, d), C * d)
-        return way._replace(dz=dz)
-
-    def _keep_better(
-        self, problem: Any, state: MulticlassNewtonState, direction: np.ndarray, dz: np.ndarray
-    ) -> None:
-        """Keep the end of a Newton step and the votes that it predicts, if their gap is smaller."""
-        d, moved = problem.shape[1], dz.copy()
-        problem.over_rows(bend, np.ones(len(moved)), state.p, moved)
-        w, alpha = state.w + direction, problem.duals_of(state.p) - moved
-        weights = np.ascontiguousarray(w[:, :d])
-        inside = problem.duals_of(np.maximum(problem._votes(alpha), 0.0))
-        u = precise_all_sums(problem, inside)[:, :d] / problem.lam
-        gap = problem.row_terms(self._scores(problem, w), 0.0, inside).excess
-        gap += problem.penalty_terms(weights, np.ascontiguousarray(u))[1]
-        if gap < state.best_gap:
-            state.best_gap, state.best_w, state.polished = gap, w, inside
-
-    def _scores(self, problem: Any, w: np.ndarray) -> np.ndarray:
-        return precise_all_scores(problem, w) if self.twofold else all_scores(problem, w)
 
     def _direction(self, problem: Any, state: MulticlassNewtonState, hessian: Any) -> np.ndarray:
         """Return the Newton direction: by conjugate gradients, or directly if these take long."""
@@ -391,10 +329,3 @@ class MulticlassNewton(Solver):
         known = isinstance(problem.loss, Softmax | MulticlassHinge)
         self._require(known, f"knows no derivative of the votes of {problem.loss}: use SDCA")
         check_memory(self, problem)
-
-
-@dataclass(frozen=True)
-class TwofoldMulticlassNewton(MulticlassNewton):
-    """`MulticlassNewton` for the softmax, with directions in twice the precision."""
-
-    twofold = True

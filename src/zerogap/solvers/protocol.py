@@ -140,7 +140,7 @@ class Solver(Parameters):
         """Return what to add to the dual point of the answer, in twice the precision, if known."""
         return None
 
-    def intercept_rest(self, problem: Problem, state: Any) -> float:
+    def intercept_rest(self, problem: Problem, state: Any) -> Any:
         """Return what to add to the intercept of the last answer, in twice the precision."""
         return 0.0
 

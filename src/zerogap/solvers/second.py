@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from zerogap.io.memory import free_memory
 from zerogap.losses import Loss, MulticlassHinge, Softmax
@@ -10,15 +13,15 @@ from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.hessian import DIRECT, needed_memory
 from zerogap.solvers.interior_parts import shape_of
-from zerogap.solvers.interior_point import InteriorPoint, TwofoldVotesPoint
-from zerogap.solvers.multiclass_newton import (
-    MOST_DIRECT,
-    MulticlassNewton,
-    TwofoldMulticlassNewton,
-)
+from zerogap.solvers.interior_point import InteriorPoint
+from zerogap.solvers.multiclass_newton import MOST_DIRECT, MulticlassNewton
 from zerogap.solvers.newton import Newton
 from zerogap.solvers.protocol import Solver
+from zerogap.solvers.twofold_multiclass import TwofoldVotesPoint
+from zerogap.solvers.twofold_point import TwofoldPoint, can_be_twofold, twofold_method
 
+LEAST_TOLERANCE = 1e-13  # relative gap: less is not proved in twice the precision, either
+SOON_TWOFOLD = 3e6  # n d^2 up to which twice the precision takes less time than other methods
 SMALL_TABLE = 3e5  # n d^2: an interior point step takes a millisecond or so
 MOST_TWOFOLD = 1000  # weights of all classes: a factor in twice the precision takes 0.3 s
 TWOFOLD_WORK = 4e9  # multiplications of pairs, n (d C)^2: half a second
@@ -74,13 +77,42 @@ def _multiclass_methods(problem: Problem) -> list[Solver]:
     few = isinstance(problem.penalty, L2) or flat <= MOST_DIRECT
     newton: list[Solver] = [MulticlassNewton()] if few else []
     rough: list[Solver] = newton
-    precise: list[Solver] = []
     if straight and flat <= DIRECT:
         rough = [*newton, InteriorPoint()] if work > LARGE_TABLE else [InteriorPoint(), *newton]
-    if is_small_enough(problem):
-        precise = [TwofoldVotesPoint() if straight else TwofoldMulticlassNewton()]
-    first = precise and is_hopeless(problem) and work <= TWOFOLD_FIRST
-    return [*precise, *rough] if first else [*rough, *precise]
+    if is_small_enough(problem) and is_hopeless(problem) and work <= TWOFOLD_FIRST:
+        return [TwofoldVotesPoint(), *rough]
+    return rough
+
+
+def sharp_method(problem: Problem) -> Solver | None:
+    """Return the method in twice the precision, if there is one that takes seconds at most."""
+    if problem.loss.task != "multiclass":
+        return twofold_method(problem) if can_be_twofold(problem) else None
+    known = isinstance(problem.loss, Softmax | MulticlassHinge)
+    return TwofoldVotesPoint() if known and is_small_enough(problem) else None
+
+
+def begins_sharp(problem: Problem) -> bool:
+    """Tell whether twice the precision comes first."""
+    first = [] if problem.streamed else second_methods(problem)[:1]
+    return any(isinstance(method, TwofoldPoint) for method in first)
+
+
+def can_sharpen(problem: Problem, methods: tuple[Solver, ...], tol: float) -> bool:
+    """Tell whether twice the precision is possible, and not among the methods already."""
+    tried = any(isinstance(method, TwofoldPoint) for method in methods)
+    return not tried and tol >= LEAST_TOLERANCE and sharp_method(problem) is not None
+
+
+def is_small(problem: Problem) -> bool:
+    """Tell whether a second-order method takes milliseconds, even in twice the precision."""
+    n, d = problem.shape
+    return n * d * d <= SOON_TWOFOLD
+
+
+def is_finite(part: Any) -> bool:
+    """Tell whether a part of an answer is given with finite numbers, or not given."""
+    return part is None or bool(np.isfinite(part).all())
 
 
 def is_hopeless(problem: Problem) -> bool:

@@ -81,7 +81,7 @@ class TwofoldPoint(InteriorPoint):
         b = float(v[0, d]) if problem.fit_intercept else 0.0
         return (v[0] * state.table.scale)[:d], b, alpha[0].copy()
 
-    def intercept_rest(self, problem: Any, state: Any) -> float:
+    def intercept_rest(self, problem: Any, state: Any) -> Any:
         v, d = state.rounded[1], problem.shape[1]
         return float(v[1, d]) if problem.fit_intercept else 0.0
 

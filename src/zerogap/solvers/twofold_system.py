@@ -71,6 +71,11 @@ class Table(NamedTuple):
         """Return the scores, seen from the targets."""
         return rounded(add(products(self.X, w), twofold(-self.aim)))
 
+    @property
+    def n_weights(self) -> int:
+        """Number of weights, without the intercept."""
+        return self.problem.shape[1]
+
     def weights(self, w: np.ndarray) -> np.ndarray:
         """Return the weights of the problem, without the intercept, as doubles."""
         return rounded(w * self.scale)[: self.problem.shape[1]]
@@ -127,6 +132,14 @@ class TwofoldLines(Lines):
     def turn(self, dz: np.ndarray) -> float:
         self.rest = np.zeros_like(self.t)
         return super().turn(dz)
+
+    def stand(self) -> None:
+        super().stand()
+        self.rest = np.zeros_like(self.t)
+
+    def is_near(self) -> bool:
+        """Tell whether the last refinements have moved dual variables a little at most."""
+        return bool((np.abs(self.rest) <= A_LITTLE * np.minimum(self.t, self.s)).all())
 
     def refine(self, dz: np.ndarray) -> None:
         """Add to the direction what scores that change a little more do."""
@@ -195,7 +208,7 @@ class TwofoldSystem:
         self.parts = [rows] if coordinates is None else [rows, coordinates]
         self.products = sum(part.products for part in self.parts)
         self.mu = sum(part.weigh() for part in self.parts) / max(self.products, 1e-300)
-        self.d, self.l1 = table.problem.shape[1], np.zeros(len(table.scale))
+        self.d, self.l1 = table.n_weights, np.zeros(len(table.scale))
         if coordinates is not None:
             # scores of units are such that each has the weight of a row
             self.l1[: self.d] = table.problem.lam * table.problem.l1_ratio * table.scale[: self.d]
@@ -222,6 +235,12 @@ class TwofoldSystem:
         """Find the direction towards a mu; return its weights and longest step."""
         seen = [self.z] if self.coordinates is None else [self.z, self._units(self.w)]
         changes = [part.aim(z, goal) for part, z in zip(self.parts, seen, strict=True)]
+        return self._direction(changes, goal, exact)
+
+    def _direction(
+        self, changes: list[np.ndarray], goal: float, exact: bool
+    ) -> tuple[np.ndarray, float]:
+        """Return what dual variables that change so much, if scores stay, lead to."""
         duals = [add(p.alpha, twofold(c)) for p, c in zip(self.parts, changes, strict=True)]
         dw = self.inverse.solve(self._residual(self.w, duals))
         fastest = max(part.turn(z) for part, z in zip(self.parts, self._scores(dw), strict=True))
@@ -265,13 +284,12 @@ class TwofoldSystem:
         w = self.w
         for part in self.parts:
             part.stand()
-            part.rest = np.zeros_like(part.t)
         for _ in range(CLOSINGS):
             dw = inverse.solve(self._residual(w, [part.landing() for part in self.parts]))
             w = add(w, dw)
             for part, dz in zip(self.parts, self._scores(dw), strict=True):
                 part.refine(dz)
-        if all((np.abs(p.rest) <= A_LITTLE * np.minimum(p.t, p.s)).all() for p in self.parts):
+        if all(part.is_near() for part in self.parts):
             return w, self.rows.landing()
         return self.w.copy(), self.rows.alpha
 
