@@ -188,7 +188,9 @@ class Softmax(MulticlassLoss):
         for k in range(len(z)):
             if k != best:
                 others += exp(z[k] - z[best])
-        return log1p(others) + (z[best] - z[y])  # tiny ones to all their digits
+        # Kernels may add terms in any order.  Where the own class leads, the difference of scores
+        # is no term: a loss of 1e-16 beside scores of 20 would be lost.
+        return log1p(others) if y == best else log1p(others) + (z[best] - z[y])
 
     def votes(self, z, y, p):
         top = self.largest(z)
