@@ -26,8 +26,8 @@ MOST_BYTES = 2**34  # of all arrays in a file
 FEW = 20_000  # products that fractions take 0.2 s for: more are cut into pieces for float64
 BLOCK = 2**15  # products at a time, for the processor's cache
 PRECISE, LOG_ERROR = Context(prec=40), Fraction(1, 10**30)  # of exp and log, and sums of them
-EXP = [PRECISE.divide(1, math.factorial(k)) for k in range(11, -1, -1)]  # of e^11 to e^0: what
-LOG = [PRECISE.divide((-1) ** (k + 1), k) for k in range(11, 0, -1)] + [0]  # is left out is < 1e-36
+EXP = np.array([PRECISE.divide(1, math.factorial(k)) for k in range(11, -1, -1)])  # of e^11 to e^0
+LOG = np.array([PRECISE.divide((-1) ** (k + 1), k) for k in range(11, 0, -1)] + [0])  # rest < 1e-36
 FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 upper = np.maximum
 fractions = np.frompyfunc(lambda x: x if isinstance(x, Fraction) else Fraction(x), 1, 1)
@@ -128,7 +128,7 @@ def logsumexp(*z):
     """log sum_k exp z_k, up to LOG_ERROR; exp x = exp(k / 1024) exp(e)"""
     with localcontext(PRECISE):
         top = np.max(z, axis=0)
-        k = near(x := upper(decimals(np.subtract(z, top)), Decimal(-1000)))
+        k = near(x := upper(decimals(np.subtract(z, top)), np.array(Decimal(-1000))))
         return top + fractions(log(sum(power(k) * np.polyval(EXP, x - k / Decimal(1024)))))
 
 
