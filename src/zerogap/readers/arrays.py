@@ -26,9 +26,9 @@ def read_arrays(stream: Stream, labelled: bool) -> tuple[Any, np.ndarray | None]
     except _DAMAGES as error:
         raise DataError(f"is damaged: {error}") from error
     except OSError as error:
-        if error.errno != errno.EINVAL:
+        if error.errno not in (None, errno.EINVAL):  # of a packed part, and of one before the file
             raise
-        raise DataError("is damaged: a part of it begins before the file does") from error
+        raise DataError(f"is damaged: {error}") from error
     if "X" in arrays:
         X: Any = _numbers("X", arrays["X"])
         if X.ndim != 2:

@@ -115,7 +115,7 @@ def _zipped(raw: Any) -> Any:
             return None
         if len(names) == 1:
             return archive.open(names[0])
-    except (*_DAMAGES, RuntimeError, NotImplementedError) as error:
+    except (*_DAMAGES, RuntimeError, UnicodeError) as error:
         raise DataError(f"is a zip that cannot be unpacked: {error}") from error
     finally:
         raw.seek(0)
