@@ -17,7 +17,7 @@ import numpy as np
 from zerogap.io.atomic import locked, replace_file
 from zerogap.io.container import FileError, read_bytes, short, unpack, write
 
-_LARGEST_COUNT = 2**53  # of updates or rows: kernels take 64 bits
+_LARGEST = 2**63 - 1  # of whole numbers: kernels take 64 bits
 _NEEDED = {"seconds", "cpu_seconds", "updates", "gap"}  # of every row of the history
 
 
@@ -157,7 +157,7 @@ def _check_scalar(name: str, saved: Any, fresh: Any) -> None:
     """Refuse numbers and texts of another type than the run's own."""
     like = {float: (int, float), int: (int,), bool: (bool,), str: (str,)}
     kinds = like.get(type(fresh), (int, float, bool, str, list, type(None)))
-    huge = isinstance(saved, int) and abs(saved) > _LARGEST_COUNT
+    huge = isinstance(saved, int) and abs(saved) > _LARGEST
     if huge or not isinstance(saved, kinds) or (isinstance(saved, bool) and bool not in kinds):
         raise FileError(f"its {name!r} is {short(saved)}")
 
