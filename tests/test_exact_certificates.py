@@ -9,7 +9,15 @@ import pytest
 
 import proofs_extreme_evaluators
 import zerogap as zg
-from proofs_extreme import JOINT, ONE_SCORE, prove_extreme, prove_given_points, refused
+from proofs_extreme import (
+    JOINT,
+    ONE_SCORE,
+    check,
+    draw,
+    prove_extreme,
+    prove_given_points,
+    refused,
+)
 from proofs_extreme_evaluators import (
     certified,
     in_memory,
@@ -123,6 +131,42 @@ def test_runs_that_rounding_stops_end_at_their_budgets():
 def test_objectives_whose_dual_point_overflows_are_known_as_well_as_others(seed):
     """What rounding may have taken from them was said to be nothing."""
     assert prove_audits(seed) >= 1.0
+
+
+def prove_underflow(seed):
+    """Return the relative gap of a point whose objective, norms or products underflow."""
+    X, y, loss, lam, weights, free, ratio = draw(seed)
+    rng = np.random.default_rng([seed, 30])
+    X = np.nan_to_num(X.astype(float).toarray() if hasattr(X, "toarray") else X.astype(float))
+    X *= 10.0 ** rng.uniform(-320, -140) / max(np.abs(X).max(), 1e-300)
+    if loss.task == "regression":
+        y = y / max(np.abs(y).max(), 1e-300) * 10.0 ** rng.uniform(-320, -80)
+    lam = 10.0 ** rng.uniform(-200, 40)
+    try:
+        problem = zg.Problem(X, y, loss, lam, weights, free, ratio)
+        with np.errstate(all="ignore"):
+            start = rng.standard_normal(problem.dual_shape) * 10.0 ** rng.uniform(-320, 1)
+            alpha = problem.feasible(start)
+            w = problem.to_weights(problem.dual_sum(alpha))
+            w = w * (1.0 + rng.choice([0.0, 1e-15, 1.0]) * rng.standard_normal(w.shape))
+            b = problem.constant() if free else 0.0
+            certificate = problem.prove(w, b, problem.scores(w), alpha).certificate
+    except ValueError as error:
+        return refused(error)
+    check((X, y, loss, lam, weights, free, ratio), w, b, alpha, certificate, seed)
+    return certificate.relative_gap
+
+
+def test_numbers_too_small_for_a_double_are_not_taken_for_zero():
+    """A norm that underflows bounded rounding by nothing, and gaps were said to be 0."""
+    found = [prove_underflow(seed) for seed in range(200)]
+    assert sum(gap is not None for gap in found) > 150
+    for loss in ("squared", "absolute", "huber"):  # 0 where every number is
+        problem = zg.Problem(np.zeros((3, 1)), np.zeros(3), loss, lam=1.0)
+        run = zg.solve(problem, zg.Auto(), tol=1e-6)
+        assert run.stop_reason == "converged"
+        assert run.certificate.relative_gap == 0.0
+        assert run.certificate.gap <= 1e-280
 
 
 def test_only_what_zerogap_refuses_counts_as_a_refusal():

@@ -30,7 +30,7 @@ from zerogap.problem import Problem
 from zerogap.problem.centring import centred
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.checks import is_positive
-from zerogap.problem.gap import ENOUGH, TINY, UNIT, gamma, slack_above
+from zerogap.problem.gap import ENOUGH, UNIT, gamma, hidden_by_underflow, slack_above
 from zerogap.problem.row_sums import penalty_and_slack, penalty_cost
 from zerogap.solvers import Result
 from zerogap.solvers.progress import Progress
@@ -74,7 +74,8 @@ class Reach:
         self.cost = penalty_cost(problem.penalty, w.ravel())
         self.loss = max(0.0, found.primal - self.lam * self.cost)
         slack = 0.0 if math.isnan(found.slack) else found.slack
-        self.excess = max(0.0, found.gap - slack) + 2.0 * UNIT * found.gap + TINY
+        self.excess = max(0.0, found.gap - slack) + 2.0 * UNIT * found.gap
+        self.excess += hidden_by_underflow(max(self.lam, lam_max))
         self.low, self.high = self._reach(lam_min), self._reach(lam_max)
 
     def certificate(self, lam: float) -> Certificate:

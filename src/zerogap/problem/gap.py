@@ -29,7 +29,9 @@ import numpy as np
 
 UNIT = 2.0**-53  # relative error of one operation
 EVALUATION = 16.0  # units, of a loss' three terms: exp and log of libraries are right to 4
-TINY = 1e-285  # more than all that underflow can add
+TINY = 1e-285  # more than all that underflow can add to losses, or to P and D if lam is moderate
+LOST_SQUARES = 1e-308  # more than underflow takes from the sum of 2^50 squares, or shares of them
+LOST_LENGTH = 1e-154  # the root of that: |x| is at most sqrt(computed x.x) + LOST_LENGTH
 FAR = 0.5  # gap over P from which on D is computed by itself: it is not a difference then
 ENOUGH = 0.1  # of the gap: rounding that is not worth more precision
 CLEAR = 1e-11  # of P: more of it need not be known, whatever the gap
@@ -43,9 +45,15 @@ def gamma(k: float) -> float:
 
 
 def size_of(v: Any) -> float:
-    """Return the root of the sum of squares of all entries."""
+    """Return the root of the sum of squares of all entries, or a little more, but zero of zeros."""
     flat = v.ravel()
-    return math.sqrt(flat.dot(flat))
+    squares = float(flat.dot(flat))
+    return math.sqrt(squares) + LOST_LENGTH if squares or flat.any() else 0.0
+
+
+def hidden_by_underflow(lam: float) -> float:
+    """Return more than what numbers too small for a double can add to P, D and the gap."""
+    return TINY + LOST_SQUARES * lam
 
 
 def is_blurred(blur: float, gap: float, primal: float) -> bool:
@@ -69,6 +77,11 @@ class Terms:
     energy: float = 2.0
     cross: float = 0.0
     target: float = 0.0
+
+    @property
+    def duals_size(self) -> float:
+        """Root mean square of the dual variables, or a little more, but zero of zeros."""
+        return math.sqrt(self.energy) + LOST_LENGTH if self.mass else 0.0
 
     def __add__(self, other: Any) -> Terms:
         if not isinstance(other, Terms):
@@ -133,15 +146,14 @@ class Sizes(NamedTuple):
 
         Each score is a sum of `width` products, b and a target; each dual sum one of `rows`.
         """
-        if not isinstance(self.columns, float):  # whatever the units of the columns
-            reach = math.sqrt(float(np.square(np.abs(w) @ self.columns).sum()))
-            length = math.sqrt(float(self.columns @ self.columns))
+        columns = self.columns + LOST_LENGTH
+        if not isinstance(columns, float):  # whatever the units of the columns
+            reach, length = size_of(np.abs(w) @ columns), size_of(columns)
         else:
-            reach = self.columns * size_of(w)
-            length = self.columns
+            reach, length = columns * size_of(w), columns
         several = getattr(b, "ndim", 0) > 0
         largest = reach + (math.hypot(*b) if several else abs(b)) + math.sqrt(terms.target)
-        lengths = math.sqrt(terms.energy) * length / lam
+        lengths = terms.duals_size * length / lam
         # a shifted entry, a share, a product with lam, and some to spare; a row's own class has
         # the sum of its other dual variables
         more = 6 + (len(b) if several else 1)
@@ -212,7 +224,7 @@ def evaluate(
     plain = terms.excess + problem.lam * slack
     loss, classes = problem.loss, getattr(problem, "n_classes", 1)
     sums, units = gamma(rows + problem.shape[1] + 8), (EVALUATION + 2.0 * classes) * UNIT
-    least = TINY if errors.reach > 0.0 or errors.lengths > 0.0 else 0.0  # zeros do not underflow
+    least = hidden_by_underflow(problem.lam)
     blur = (sums + units) * terms.value + sums * problem.lam * cost + errors.value + least
     blur += _rise(_slope(loss), loss.smoothness, terms.value, errors.scores)
     if math.isnan(plain + blur):
@@ -263,11 +275,12 @@ def _with_dual(
     feasible = to_domain(problem)
     losses, penalty = conjugates
     size = abs(losses) + 2.0 * (terms.mass * unit + terms.energy)
-    size += 2.0 * math.sqrt(terms.energy * terms.target)
+    size += 2.0 * terms.duals_size * math.sqrt(terms.target)
     off = errors.dual_sum + scaled * errors.lengths
     lost = (sums + EVALUATION * UNIT + scaled + feasible) * size + sums * lam * penalty
     off += feasible * u_size
-    lost += lam * (u_size * off + 0.5 * off * off) / problem.penalty.convexity() + TINY
+    lost += lam * (u_size * off + 0.5 * off * off) / problem.penalty.convexity()
+    lost += hidden_by_underflow(lam)
     gap = _difference_above(found.primal, -losses - lam * penalty - lost) + found.blur
     if not gap < found.gap:
         return found

@@ -20,7 +20,7 @@ from zerogap.kernels.precise import (
 )
 from zerogap.penalties import L2
 from zerogap.problem.circulation import balancing_factors, is_balanced
-from zerogap.problem.gap import Terms
+from zerogap.problem.gap import LOST_LENGTH, Terms
 from zerogap.problem.one_score import Problem
 from zerogap.problem.proving import NO_ROW, PreciseSums, Proof
 from zerogap.problem.refining import Moves
@@ -246,7 +246,7 @@ class MulticlassProblem(Problem):
         if rest is not None:
             dual = joined(dual, self.precise_dual_parts(rest))
         squares, ranges = float((self.share @ (z * z)).sum()), float(self.share @ np.ptp(z, axis=1))
-        longest = 1.01 * math.sqrt(float(self.sqnorms.max(initial=0.0)))
+        longest = 1.01 * math.sqrt(float(self.sqnorms.max(initial=0.0))) + LOST_LENGTH
         return PreciseSums(dual, terms, off, squares, ranges, (NO_ROW, NO_ROW), longest)
 
     def precise_balance(self, alpha: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from zerogap.losses import Loss
 from zerogap.penalties import L2, ElasticNet
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.gap import (
+    LOST_LENGTH,
     UNIT,
     Errors,
     Evaluation,
@@ -328,12 +329,13 @@ class Proving:
         """Return how far each row's precise scores, of these sizes, may be off."""
         twice = gamma(self.rows.width + 6) ** 2
         squares = np.square(w)
-        length = math.sqrt(float(squares.sum(axis=-1).max()))
-        doubt = 2.0 * UNIT * sizes + twice * length * np.sqrt(self.sqnorms)
+        length = math.sqrt(float(squares.sum(axis=-1).max())) + LOST_LENGTH
+        doubt = 2.0 * UNIT * sizes + twice * length * (np.sqrt(self.sqnorms) + LOST_LENGTH)
         places = np.flatnonzero(rounded_columns)
         if len(places):
-            of_rounded = math.sqrt(float(squares[..., places].sum(axis=-1).max()))
-            doubt += 2.0 * UNIT * of_rounded * np.sqrt(self.rows.columns(places).sqnorms)
+            of_rounded = math.sqrt(float(squares[..., places].sum(axis=-1).max())) + LOST_LENGTH
+            lengths = np.sqrt(self.rows.columns(places).sqnorms) + LOST_LENGTH
+            doubt += 2.0 * UNIT * of_rounded * lengths
         doubt += twice * float(np.abs(b).max())
         return doubt + twice * np.abs(self.y) if self.loss.task == "regression" else doubt
 
@@ -403,7 +405,7 @@ def conclude_precisely(
     u = sums.dual.sum(axis=0) / scale
     once = sizes._replace(rows=1, width=1, columns=rounded)
     of_shift = once.errors(Terms(0.0, 0.0, energy=terms.energy), w, 0.0, problem.lam)
-    length = math.sqrt(float((u * u).sum()))
+    length = size_of(u)
     errors = precise_errors(rough, sizes, of_shift, math.sqrt(sums.squares), length)
     if not even:
         errors = errors._replace(dual_sum=errors.dual_sum + 4.0 * UNIT * rough.lengths)
@@ -437,5 +439,5 @@ def _balanced_by_one_row(
         if sqnorm == math.inf:
             return errors
         cost = max(cost, over / alpha * loss)
-        moved = max(moved, abs(over) * math.sqrt(sqnorm) / problem.lam)
+        moved = max(moved, abs(over) * (math.sqrt(sqnorm) + LOST_LENGTH) / problem.lam)
     return errors._replace(excess=2.0 * cost, dual_sum=errors.dual_sum + 2.0 * moved, balanced=True)
