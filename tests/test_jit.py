@@ -178,6 +178,19 @@ def test_unwritable_cache_still_fits(tmp_path):
     assert not list(tmp_path.rglob("*.nbi"))
 
 
+def test_classes_of_numba_in_other_packages_still_compile():
+    """Their constructors are code without a module; watching the compiler must not mind."""
+    from numba import float64
+    from numba.experimental import jitclass
+
+    @jitclass([("value", float64)])
+    class Other:
+        def __init__(self, value):
+            self.value = value
+
+    assert Other(2.0).value == 2.0
+
+
 def test_first_fit_compiles_little_and_says_so(tmp_path):
     """Nothing of texts and shapes in error messages; one word why it takes long, one warning."""
     compiled, warned, said = run(

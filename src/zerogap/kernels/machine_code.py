@@ -126,7 +126,8 @@ class _Session(_Watch):
     """Watches the kernels of this package in all of a process, from its first one on."""
 
     def on_start(self, event: Any) -> None:
-        if self.depth or event.data["dispatcher"].py_func.__module__.startswith("zerogap."):
+        module = event.data["dispatcher"].py_func.__module__ or ""  # code made by Numba has none
+        if self.depth or module.startswith("zerogap."):
             if _homeless:
                 self._say_homeless()
             super().on_start(event)
