@@ -124,15 +124,11 @@ def test_only_optional_and_slow_packages_are_imported_in_functions():
             assert name.startswith("zerogap.cuda"), f"{file} imports {name} in a function"
 
 
-LONG = {"cli/train.py": 480, "readers/columns.py": 480}
-"""Files that wait to be split, and the lines they may have until then."""
-
-
 def test_no_file_is_long():
     for path in PACKAGE.rglob("*.py"):
         if "chapters" not in path.parts:
             lines = len(path.read_text().splitlines())
-            assert lines <= LONG.get(str(path.relative_to(PACKAGE)), 450), f"{path}: {lines} lines"
+            assert lines <= 450, f"{path}: {lines} lines"
 
 
 def own_lines(function):

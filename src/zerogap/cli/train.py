@@ -35,19 +35,16 @@ from zerogap.cli.output import (
     NOT_REACHED,
     USAGE,
     as_json,
-    certificate_json,
-    certificate_rows,
     check_output,
     compiling,
     failures,
     note,
-    print_table,
     progress,
-    score_text,
     stop,
 )
 from zerogap.cli.stores import MemoryOption, is_store, open_store, refuse_memory
 from zerogap.cli.table_options import as_options, is_given, table_options
+from zerogap.cli.train_text import shortfall, show_report, training_report
 
 
 def register(app: Any) -> None:
@@ -198,7 +195,7 @@ def register(app: Any) -> None:
             if out is not None:
                 _save(model, out, encoder=given.encoder, keep_dual=keep_dual or None, **about)
             more = {} if chosen is None else {"cv": chosen}
-            told = _report(model, given, out) | {"compile_seconds": compiled(), **more}
+            told = training_report(model, given, out) | {"compile_seconds": compiled(), **more}
             if report is not None:
                 from zerogap.cli.report import write_report
 
@@ -206,10 +203,10 @@ def register(app: Any) -> None:
         if json:
             typer.echo(as_json(told))
         else:
-            _show(told, model, tol)
+            show_report(told, model, tol)
         if not told["converged"]:
             advice = "" if is_store(data) else or_scale(scale)
-            stop("train", _shortfall(model.certificate_, tol, out, advice), NOT_REACHED)
+            stop("train", shortfall(model.certificate_, tol, out, advice), NOT_REACHED)
 
 
 def _make_model(loss: str, solver: str, class_weight: str | None, settings: dict[str, Any]) -> Any:
@@ -387,75 +384,3 @@ def _save(model: Any, out: Path, **options: Any) -> None:
         except OSError:  # not there either: the user knows the first place
             raise OSError(error.errno, error.strerror, str(out)) from error
         raise OSError(f"cannot write {out} ({error.strerror}): the model is in {spare}") from error
-
-
-def _report(model: Any, given: Input, out: Path | None) -> dict[str, Any]:
-    """Return what there is to say of the fit, scores included."""
-    store = not hasattr(given.X, "shape")
-    rows, features = (given.X.n_samples, given.X.n_features) if store else given.X.shape
-    weights = given.sample_weight
-    total = given.X.total_weight if store else rows if weights is None else float(weights.sum())
-    classes = getattr(model, "classes_", None)
-    return {
-        "data": given.name,
-        "guessed": given.guesses,
-        "notes": list(given.notes),
-        "rows": rows,
-        "features": features,
-        "classes": None if classes is None else len(classes),
-        "loss": str(model.loss),
-        "lam": model.lam if model.lam is not None else 1.0 / total,
-        "converged": model.certificate_.stop_reason == "converged",
-        "certificate": certificate_json(model.certificate_),
-        "score": "R2" if classes is None else "accuracy",
-        "train_score": float(model.score(given.X, given.y)),
-        "test_score": (
-            None if given.X_test is None else float(model.score(given.X_test, given.y_test))
-        ),
-        "model": None if out is None else str(out),
-    }
-
-
-def _show(report: dict[str, Any], model: Any, tol: float) -> None:
-    kinds = f", {report['classes']} classes" if report["classes"] else ""
-    size = f"{report['rows']:,} rows, {report['features']:,} features{kinds}"
-    scores = [
-        (f"{part} score", score_text(report["score"], report[f"{part}_score"]))
-        for part in ("train", "test")
-        if report[f"{part}_score"] is not None
-    ]
-    print_table(
-        [
-            ("data", f"{report['data']}: {size}"),
-            ("loss", f"{report['loss']}, lam {report['lam']:.4g}{_chosen(report)}"),
-            *certificate_rows(model.certificate_, tol),
-            *_compiling(report["compile_seconds"]),
-            *scores,
-            ("model", report["model"] or "not saved: give --out MODEL"),
-        ]
-    )
-
-
-def _compiling(seconds: float) -> list[tuple[str, str]]:
-    """Say what compiling took, which is not in the seconds of the fit."""
-    from zerogap.kernels.machine_code import NOTICED
-
-    return [("compiling", f"once: {seconds:.1f} s")] if seconds > NOTICED else []
-
-
-def _chosen(report: dict[str, Any]) -> str:
-    """Say how lam was chosen."""
-    if (found := report.get("cv")) is None:
-        return ""
-    error = f"{found['measure']} {found['error']:.4g} +- {found['standard_error']:.2g}"
-    return f", the best of {found['folds']} folds: {error}"
-
-
-def _shortfall(certificate: Any, tol: float, out: Path | None, advice: str) -> str:
-    """Say why a run ended early, how far it came, and what to do."""
-    gap = f"a relative gap of {certificate.relative_gap:.2g}, asked for {tol:g}"
-    if certificate.stop_reason == "interrupted":
-        where = f"is in {out}" if out else "is not saved: give --out"
-        return f"interrupted at {gap}; the best certified model so far {where}"
-    budget = "--tol" if certificate.stop_reason == "stalled" else "--max-epochs, --max-seconds"
-    return f"stopped ({certificate.stop_reason}) at {gap}: raise {budget} or --lam{advice}"

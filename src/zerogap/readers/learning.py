@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.readers import cells
+from zerogap.readers import cells, reading
 from zerogap.readers import columns as kinds
-from zerogap.readers.columns import CellError, Column
+from zerogap.readers.columns import Column
 from zerogap.readers.files import DataError
 from zerogap.readers.options import TableOptions
+from zerogap.readers.reading import CellError
 
 MOST_CATEGORIES = 100_000
 _MOSTLY = 0.9  # a text column with this share of numbers is a numeric one with stray text
@@ -58,22 +59,22 @@ class Tally:
             self.type = column.type
         if self.name in self.options.text:
             self._add_words(column)
-        elif kinds.is_text(column.type) or self.name in self.options.category:
+        elif reading.is_text(column.type) or self.name in self.options.category:
             self._add_texts(column, before)
         elif pa.types.is_null(column.type):
             self._miss(np.ones(len(column), dtype=bool), before)
-        elif kinds.is_date(column.type):
+        elif reading.is_date(column.type):
             days = cells.temporal_days(column)
             self._miss(np.isnan(days), before)
             self.has_time |= bool((days % 1 > 0).any())
             self.orders.setdefault("ymd", _NumberTally(self.exact, self.options.dates)).add(days)
             self.orders = {"ymd": self.orders["ymd"]}
         elif pa.types.is_boolean(column.type):
-            values = kinds.read_numbers(self.name, column, before, ".", ())
+            values = reading.read_numbers(self.name, column, before, ".", ())
             self._miss(np.isnan(values), before)
             self._first.add(values)
         else:
-            values = kinds.read_numbers(self.name, column, before, ".", self.options.missing)
+            values = reading.read_numbers(self.name, column, before, ".", self.options.missing)
             self._miss(np.isnan(values), before)
             self._first.add(values)
 
@@ -89,7 +90,7 @@ class Tally:
     def _add_texts(self, column: Any, before: int) -> None:
         import pyarrow.compute as pc
 
-        coded = kinds.category_texts(column, self.options.missing)
+        coded = reading.category_texts(column, self.options.missing)
         counts = np.bincount(coded.places, minlength=len(coded.texts))
         texts = coded.texts.to_pylist()
         absent = np.array([not text for text in texts], dtype=bool)
@@ -121,7 +122,7 @@ class Tally:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        split = kinds.split_words(column)
+        split = reading.split_words(column)
         lengths = pc.list_value_length(split).fill_null(0).to_numpy()
         coded = split.flatten().dictionary_encode()
         codes = coded.indices.to_numpy().astype(np.int64)
@@ -147,11 +148,11 @@ class Tally:
             return self._category(notes)
         if self.missing == self.rows:
             raise LeftOut("is empty")
-        if kinds.is_date(self.type):
+        if reading.is_date(self.type):
             return self._date("ymd")
         if pa.types.is_boolean(self.type):
             return kinds.Flag(name, *self._filling(self._first))
-        if not kinds.is_text(self.type):
+        if not reading.is_text(self.type):
             decimal = next(iter(self.decimals))
             return kinds.Number(name, *self._filling(self._first), decimal=decimal)
         number = self._number()

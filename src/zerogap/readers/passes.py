@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zerogap.readers import columns as kinds
+from zerogap.readers import reading
 from zerogap.readers.encoder import Encoder
 from zerogap.readers.files import DataError
 from zerogap.readers.options import TableOptions
@@ -96,8 +97,8 @@ def _of_numbers(
     learns = options.impute or options.drop_missing or options.category or options.text
     if not plain or learns or file.unnamed or not roles.features:
         return None
-    text = kinds.is_text(types[str(roles.target)])
-    if text or kinds.is_date(types[str(roles.target)]):
+    text = reading.is_text(types[str(roles.target)])
+    if text or reading.is_date(types[str(roles.target)]):
         return None
     recipe = Recipe(file, roles.target, options, exact=False)
     decimal = file.dialect.decimal

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.readers import cells, tables
+from zerogap.readers import cells, reading, tables
 from zerogap.readers import columns as kinds
-from zerogap.readers.columns import CellError, Column
+from zerogap.readers.columns import Column
 from zerogap.readers.encoder import Encoder
 from zerogap.readers.files import DataError
 from zerogap.readers.learning import LeftOut, Tally
 from zerogap.readers.options import TableOptions
+from zerogap.readers.reading import CellError
 from zerogap.readers.roles import Roles, listed, tell_codes
 from zerogap.readers.tables import Retyped, TableFile
 
@@ -120,9 +121,9 @@ class Recipe:
     def _text_target(self) -> bool:
         """Tell whether the target is text, and not numbers in the way that people write them."""
         tally = self.target
-        if kinds.is_date(tally.type):
+        if reading.is_date(tally.type):
             raise DataError(f"column {tally.name!r}, the target, holds dates: choose another one")
-        if not kinds.is_text(tally.type):
+        if not reading.is_text(tally.type):
             return False
         numbers = tally.decimals[self.file.dialect.decimal]
         return not (numbers.bad == 0 and numbers.count > 0)
@@ -172,7 +173,7 @@ def read_pieces(
         )
     for name, column in ((c.name, c) for c in encoder.columns):
         if isinstance(column, kinds.Number) and name in first and name not in types:
-            text = kinds.is_text(first[name])
+            text = reading.is_text(first[name])
             types[name] = pa.string() if text else pa.float64()
     wide = encoder.n_features if encoder.is_dense else max(8, len(encoder.columns))
     step = max(1, tables.PIECE // (8 * wide))
@@ -236,11 +237,11 @@ def _targets(encoder: Encoder, column: Any, before: int, labelled: bool) -> np.n
 
     name = str(encoder.target)
     decimal = encoder.reading.get("decimal", ".")
-    if encoder.text_target or (not labelled and kinds.is_text(column.type)):
+    if encoder.text_target or (not labelled and reading.is_text(column.type)):
         if encoder.reading:
-            texts, places = kinds.category_texts(column, encoder.missing)
+            texts, places = reading.category_texts(column, encoder.missing)
         else:  # earlier versions did not trim
-            texts, places = kinds.plain_texts(column), np.arange(len(column))
+            texts, places = reading.plain_texts(column), np.arange(len(column))
         absent = _absent(texts)[places]
         if absent.any():
             if not labelled:
@@ -251,7 +252,7 @@ def _targets(encoder: Encoder, column: Any, before: int, labelled: bool) -> np.n
                 "no target; --drop-missing leaves the row out",
             )
         return np.array(texts.to_pylist())[places]
-    values = kinds.read_numbers(name, column, before, decimal, encoder.missing)
+    values = reading.read_numbers(name, column, before, decimal, encoder.missing)
     if (absent := np.isnan(values)).any():
         if not labelled:
             return None
@@ -278,7 +279,7 @@ def _absent(texts: Any) -> np.ndarray:
 
 def _weights(encoder: Encoder, column: Any, before: int) -> np.ndarray:
     name, decimal = str(encoder.weight), encoder.reading.get("decimal", ".")
-    values = kinds.read_numbers(name, column, before, decimal, encoder.missing)
+    values = reading.read_numbers(name, column, before, decimal, encoder.missing)
     bad = ~(values >= 0)
     if bad.any():
         row = int(np.argmax(bad))
@@ -299,8 +300,8 @@ def _complete(table: Any, names: list[str], options: TableOptions) -> np.ndarray
     for name in names:
         column = table[name]
         gone = column.is_null(nan_is_null=True)
-        if kinds.is_text(column.type):
-            texts = pc.utf8_trim_whitespace(kinds.plain_texts(column))
+        if reading.is_text(column.type):
+            texts = pc.utf8_trim_whitespace(reading.plain_texts(column))
             gone = pc.or_(gone, pc.is_in(texts, absent))
         whole &= ~gone.to_numpy(**cells.copied(gone))
     return None if whole.all() else np.flatnonzero(whole)

@@ -15,9 +15,9 @@ from typing import Any
 
 from zerogap.readers import dialect as dialects
 from zerogap.readers.cells import MISSING_TEXTS
-from zerogap.readers.columns import CellError
 from zerogap.readers.files import DataError, Stream
 from zerogap.readers.options import TableOptions
+from zerogap.readers.reading import CellError
 from zerogap.readers.sheets import as_array, read_sheet
 
 _BLOCK = 1 << 23  # bytes of text that pyarrow reads at a time: no line may be longer
