@@ -18,7 +18,7 @@ from proofs_extreme import _loss, check, dual_point, refused
 from zerogap.leave_one_out import leave_one_out
 from zerogap.losses import LOSSES
 from zerogap.paths import PathError
-from zerogap.regions import Evidence, find_region
+from zerogap.regions import ProofWithoutRows, find_region
 
 DIGIT = Fraction(1, 10**40)  # of the optimum: more than the logistic loss needs
 
@@ -83,7 +83,7 @@ def prove_raw_regions(seed):
         return refused(error)
     if best is None:
         return None
-    regions = [Evidence.of(problem, run.w, run.proof).region]
+    regions = [ProofWithoutRows.of(problem, run.w, run.proof).region]
     regions.append(find_region(problem, run.w, run.b, run.alpha))
     for region in regions:
         if not np.isfinite(region.radius):

@@ -327,16 +327,16 @@ def test_command_refusals(line, message, code, command, tmp_path):
 
 
 def test_command_interrupted(command, monkeypatch, tmp_path):
-    from zerogap.cli.compare_table import Board
+    from zerogap.cli.compare_table import CompareTable
 
-    show = Board.show
+    show = CompareTable.show
 
     def press(self, name, seed, record):
         show(self, name, seed, record)
         if name == "GD" and record.epoch == 2 and not record.certificate.stop_reason:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Board, "show", press)
+    monkeypatch.setattr(CompareTable, "show", press)
     outcome = command("--solvers sdca,gd --epochs 5")
     assert outcome.exit_code == 3
     assert "interrupted" in outcome.stderr
@@ -347,7 +347,7 @@ def test_command_interrupted(command, monkeypatch, tmp_path):
 def test_live_table_on_a_terminal(monkeypatch, problem):
     import io
 
-    from zerogap.cli.compare_table import Board
+    from zerogap.cli.compare_table import CompareTable
 
     class Terminal(io.StringIO):
         def isatty(self):
@@ -357,11 +357,11 @@ def test_live_table_on_a_terminal(monkeypatch, problem):
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
-    with Board(["SDCA", "GD"], [0], 1e-3, "") as board:
-        outcome = compare(problem, ["sdca", "gd"], seeds=[0], on_record=board.show)
-        assert board.lines["SDCA"].status == "reached"
-        assert board.lines["SDCA"].way == 1.0
-        assert 0 < board.lines["GD"].way <= 1.0
+    with CompareTable(["SDCA", "GD"], [0], 1e-3, "") as table:
+        outcome = compare(problem, ["sdca", "gd"], seeds=[0], on_record=table.show)
+        assert table.lines["SDCA"].status == "reached"
+        assert table.lines["SDCA"].way == 1.0
+        assert 0 < table.lines["GD"].way <= 1.0
     text = screen.getvalue()
     assert "warming up" in text
     assert "waiting" in text

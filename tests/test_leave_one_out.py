@@ -128,7 +128,7 @@ def test_what_is_wrong_remains_wrong(loss, intercept):
 
 
 def test_bounds_hold_for_a_rough_model_too():
-    from zerogap.leave_one_out.bounds import Origin, Witness
+    from zerogap.leave_one_out.bounds import Origin, PrimalDualPair
 
     X, y = make_classes()
     for intercept in (False, True):
@@ -138,7 +138,7 @@ def test_bounds_hold_for_a_rough_model_too():
         for w in (np.full(3, 0.3), np.zeros(3)):
             for alpha in (None, 0.1 * y):
                 proof = problem.examine(w, 0.0, alpha)
-                rough = Witness.of(problem, w, proof)
+                rough = PrimalDualPair.of(problem, w, proof)
                 grid = 2.0 ** np.arange(-10, 20) if intercept else np.empty(0)
                 low, high = rough.bounds(np.arange(12), Origin.of(rough), grid)
                 assert np.all((low <= exact) & (exact <= high))

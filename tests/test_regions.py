@@ -7,7 +7,7 @@ import zerogap as zg
 from problems import make_problem
 from zerogap.losses import LOSSES
 from zerogap.problem.proving import Proof
-from zerogap.regions import Evidence, find_region
+from zerogap.regions import ProofWithoutRows, find_region
 
 MULTICLASS = ("multiclass-hinge", "softmax")
 
@@ -92,7 +92,7 @@ def test_regions_shrink_with_the_gap(loss):
 def test_what_a_run_keeps_is_enough():
     problem = make_problem("hinge", intercept=True)
     found = zg.solve(problem, zg.SDCA(), tol=1e-3, random_state=0)
-    kept = Evidence.of(problem, found.w, found.proof).region
+    kept = ProofWithoutRows.of(problem, found.w, found.proof).region
     anew = find_region(problem, found.w, found.b, found.alpha)
     assert kept.radius >= anew.radius * (1 - 1e-9)  # the dual point may be an older one
     assert kept.radius <= np.sqrt(2.0 * found.certificate.gap / problem.lam) * (1 + 1e-9)
@@ -102,7 +102,7 @@ def test_what_a_run_keeps_is_enough():
 def test_without_a_gap_nothing_is_known():
     problem = make_problem("hinge", intercept=True)
     proof = Proof(0.0, np.zeros(40), 1.0, np.inf)
-    region = Evidence.of(problem, np.zeros(5), proof).region
+    region = ProofWithoutRows.of(problem, np.zeros(5), proof).region
     assert region.radius == np.inf
     assert region.low[0] == -np.inf
     assert region.high[0] == np.inf

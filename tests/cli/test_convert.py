@@ -136,14 +136,14 @@ zerogap.store.writer._LARGEST_RUN = 30_000
 Stream.read.__defaults__ = (10_000,)
 convert._PAUSE = 0
 if sys.argv.pop(1) == "interrupted":
-    show = convert.Board.show
+    show = convert.ConversionProgress.show
 
-    def and_interrupt(board, progress):
-        show(board, progress)
+    def and_interrupt(shown, progress):
+        show(shown, progress)
         if progress.rows > 5000:
             os.kill(os.getpid(), signal.SIGINT)
 
-    convert.Board.show = and_interrupt
+    convert.ConversionProgress.show = and_interrupt
 from zerogap.cli import main
 main()
 """

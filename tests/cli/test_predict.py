@@ -9,7 +9,7 @@ import pytest
 
 import zerogap as zg
 from zerogap.model_io import load, save
-from zerogap.regions import Known, Region
+from zerogap.regions import KnownRegion, Region
 
 
 @pytest.fixture
@@ -147,8 +147,8 @@ def test_P4_a_forged_region_is_found_false(zerogap, npz, tmp_path):
     zerogap("train", npz, "--tol", 1e-2, "--out", model)
     assert "proved to be where the file says" in zerogap("certify", model, npz).stdout
     clf = load(model)
-    region = clf._evidence[0].region
-    clf._evidence = [Known(Region(0.0, region.low, region.high), proved=False)]
+    region = clf._region_sources[0].region
+    clf._region_sources = [KnownRegion(Region(0.0, region.low, region.high), proved=False)]
     save(clf, model)
     outcome = zerogap("certify", model, npz, "--json")
     assert outcome.exit_code == 1

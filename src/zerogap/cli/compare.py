@@ -144,7 +144,7 @@ def register(app: Any) -> None:
 
 def _run_config(config: Path, out: Path, json: bool) -> None:
     """Run the experiment that a file declares, and write its report."""
-    from zerogap.cli.progress_table import TallyBoard
+    from zerogap.cli.progress_table import ProgressTable
     from zerogap.cli.reproduce import check_packages, show_report
 
     with failures("compare"):
@@ -153,8 +153,8 @@ def _run_config(config: Path, out: Path, json: bool) -> None:
         from zerogap.lab.study import study
 
         chapter = read_config(config)
-        with TallyBoard() as board:
-            found = study([chapter], out, title=chapter.title, on_progress=board.show)
+        with ProgressTable() as shown:
+            found = study([chapter], out, title=chapter.title, on_progress=shown.show)
     show_report("compare", *found, json)
 
 
@@ -202,15 +202,15 @@ def _field(problem: Any, text: str | None) -> list[Any]:
 
 
 def _race(problem: Any, field: list[Any], X_test: Any, y_test: Any, options: dict[str, Any]) -> Any:
-    from zerogap.cli.compare_table import Board, error_form
+    from zerogap.cli.compare_table import CompareTable, error_form
     from zerogap.comparison import compare
     from zerogap.comparison.contestants import short_name
 
     names = [short_name(solver) for solver in field]
     form = error_form(problem, X_test is not None)
-    with Board(names, options["seeds"], options["tol"], form) as board:
+    with CompareTable(names, options["seeds"], options["tol"], form) as shown:
         return compare(
-            problem, field, X_test=X_test, y_test=y_test, on_record=board.show, **options
+            problem, field, X_test=X_test, y_test=y_test, on_record=shown.show, **options
         )
 
 

@@ -25,7 +25,7 @@ class Line(NamedTuple):
     way: float = 0.0  # from the first gap to the target, on a logarithmic scale
 
 
-class Board:
+class CompareTable:
     """Follow a comparison on standard error.
 
     Nothing is drawn in the background: the clock of a solver that is running must not notice.

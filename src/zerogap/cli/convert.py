@@ -105,10 +105,10 @@ def register(data: Any) -> None:
             "n_features": n_features,
             "zero_based": zero_based,
         }
-        with failures("data convert"), Board() as board:
+        with failures("data convert"), ConversionProgress() as shown:
             try:
                 reading["options"] = as_options(table)
-                made = _convert(source, store, reading, options | {"progress": board.show})
+                made = _convert(source, store, reading, options | {"progress": shown.show})
             except KeyboardInterrupt:
                 if (store / "unfinished").exists():
                     again = "interrupted; the same command goes on where it was"
@@ -166,7 +166,7 @@ def _listed(classes: Any) -> str:
     return f"{len(classes)} classes: {shown}{', ...' if len(classes) > _SHOWN else ''}"
 
 
-class Board:
+class ConversionProgress:
     """Follow a conversion on standard error: a bar on a terminal, a line now and then elsewhere."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from zerogap.cli.output import start_bar
 _PAUSE = 10.0  # seconds between plain lines
 
 
-class TallyBoard:
+class ProgressTable:
     """Follow the lab's runs on standard error."""
 
     def __init__(self) -> None:

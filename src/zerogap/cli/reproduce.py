@@ -62,7 +62,7 @@ def register(app: Any) -> None:
         Writes report.html, SUMMARY.md, figures as PNG and SVG, and tidy tables as Parquet and CSV.
         Runs that are done are kept: after Ctrl-C the same command goes on from there.
         """
-        from zerogap.cli.progress_table import TallyBoard
+        from zerogap.cli.progress_table import ProgressTable
 
         with failures("reproduce"):
             check_packages()
@@ -75,7 +75,7 @@ def register(app: Any) -> None:
                 stop("reproduce", str(error), USAGE)
             if data is not None and not data.is_dir():
                 stop("reproduce", f"--data {data}: is not a folder", USAGE)
-            with TallyBoard() as board:
+            with ProgressTable() as board:
                 report, paths = study(
                     chosen,
                     out,

@@ -144,7 +144,7 @@ class _Distributed(BaseEstimator):
             if hasattr(self, name):
                 setattr(local, name, getattr(self, name))
         if hasattr(self, "coef_"):
-            local.n_iter_, local._evidence = self.n_rounds_, []
+            local.n_iter_, local._region_sources = self.n_rounds_, []
             local.dual_coef_ = np.empty((*self.coef_.shape[:-1], 0))  # the workers had them
             local.row_ids_ = np.arange(0)
         return local

@@ -44,19 +44,19 @@ class LinearModel(Updatable, Running, TakesRows):
 
     def _regions(self) -> list[Region]:
         check_is_fitted(self, "coef_")
-        if not self._evidence:
+        if not self._region_sources:
             raise ValueError(
                 "this model does not know how far its predictions are from the optimum's: it was "
                 "trained block by block, or read from an older file"
             )
-        if not all(evidence.proved for evidence in self._evidence):
+        if not all(source.proved for source in self._region_sources):
             warnings.warn(
                 "what is certified here is the word of a model file: nothing of it was checked "
                 "against the data of the fit, as zerogap.model_io.recertify(model, X, y) does",
                 UserWarning,
                 stacklevel=3,
             )
-        return [evidence.region for evidence in self._evidence]
+        return [source.region for source in self._region_sources]
 
     @property
     def support_(self) -> np.ndarray:

@@ -20,7 +20,7 @@ from zerogap.problem.validation import (
     class_factors,
     describe_sizes,
 )
-from zerogap.regions import Evidence, Known
+from zerogap.regions import KnownRegion, ProofWithoutRows
 from zerogap.rows import CSRRows, DenseRows
 from zerogap.solvers import SDCA, Auto, BlockSDCA, Result, Solver, as_solver, solve
 from zerogap.solvers.placement import Together, problems_together
@@ -134,8 +134,8 @@ class Running(BaseEstimator):
             results = [run(0)]
         else:
             results = run_all(run, len(problems), jobs, stop)
-        self._evidence: list[Evidence | Known] = [
-            Evidence.of(problem, result.w, result.proof)
+        self._region_sources: list[ProofWithoutRows | KnownRegion] = [
+            ProofWithoutRows.of(problem, result.w, result.proof)
             for problem, result in zip(problems, results, strict=True)
             if isinstance(problem, Problem) and result.proof is not None
         ]

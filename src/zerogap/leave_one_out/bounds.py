@@ -67,7 +67,7 @@ class Plane(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Witness:
+class PrimalDualPair:
     """A model of a problem and a dual point, as the theorem needs them."""
 
     problem: Problem
@@ -86,7 +86,7 @@ class Witness:
     least: float  # a gap that is next to nothing
 
     @classmethod
-    def of(cls, problem: Problem, w: np.ndarray, proof: Proof) -> Witness:
+    def of(cls, problem: Problem, w: np.ndarray, proof: Proof) -> PrimalDualPair:
         """Return what the model and the dual point of a proof say."""
         b, alpha, plain = proof.b, proof.alpha, problem.scores(w)
         found, u, _ = problem.evaluated(w, b, plain, alpha)
@@ -162,20 +162,20 @@ class Origin:
     distances: np.ndarray
 
     @classmethod
-    def of(cls, witness: Witness) -> Origin:
+    def of(cls, pair: PrimalDualPair) -> Origin:
         """Return zero or, with an intercept, the mean of the rows that hold it in its place."""
-        problem, at = witness.problem, witness.at
+        problem, at = pair.problem, pair.at
         if not problem.fit_intercept:
-            return cls(np.zeros(problem.shape[1]), witness.lengths)
+            return cls(np.zeros(problem.shape[1]), pair.lengths)
         weight = np.zeros(len(at))
         shift = 1e-3 * float(np.sqrt(np.mean(at**2)))  # any: it decides how tight the bounds are
         for t in (-shift, shift):
-            _add_excess(problem.loss, problem.y, witness.alpha, at + t, weight)
+            _add_excess(problem.loss, problem.y, pair.alpha, at + t, weight)
         total = float(problem.share @ weight)
         point = problem.lam * problem.dual_sum(weight / total if total > 0.0 else weight)
         size = float(point @ point)
         squares = problem.sqnorms - 2.0 * problem.scores(point) + size
-        cancelled = gamma(problem.shape[1] + 16) * (witness.lengths + length_above(point)) ** 2
+        cancelled = gamma(problem.shape[1] + 16) * (pair.lengths + length_above(point)) ** 2
         return cls(point, np.sqrt(np.maximum(squares, 0.0) + cancelled) * (1.0 + gamma(4)))
 
 

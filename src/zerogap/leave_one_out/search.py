@@ -13,7 +13,7 @@ from scipy import linalg
 
 from zerogap.display import Shown
 from zerogap.kernels.jit import kernel
-from zerogap.leave_one_out.bounds import Origin, Witness
+from zerogap.leave_one_out.bounds import Origin, PrimalDualPair
 from zerogap.losses import Loss
 from zerogap.penalties import L2
 from zerogap.problem import Problem
@@ -136,7 +136,7 @@ def leave_one_out(
         w, b, alpha = (start.w, start.b, start.alpha) if isinstance(start, Result) else start
         start = (w, shifted.inward(w, b), alpha)
     fit = _run(problem, start, FIRST_TOLERANCE, clock, random_state)
-    sharp = Witness.of(problem, fit.w, cast("Proof", fit.proof))
+    sharp = PrimalDualPair.of(problem, fit.w, cast("Proof", fit.proof))
     origin = Origin.of(sharp)
     grid = 1e-8 * (1.0 + abs(fit.b)) * 2.0 ** np.arange(60) if problem.fit_intercept else _NONE
     low, high = sharp.bounds(np.arange(problem.shape[0]), origin, grid)
@@ -328,7 +328,7 @@ class _Search:
 
     def look(self, w: np.ndarray, proof: Proof, last: bool = False) -> bool:
         """Return whether the prediction is known, now that there is this proof."""
-        found, row = Witness.of(self.rest, w, proof), np.array([self.i])
+        found, row = PrimalDualPair.of(self.rest, w, proof), np.array([self.i])
         low, high = found.bounds(row, self.origin)
         if self.rest.fit_intercept:
             if not last and not self.rule.known(low, high, row).all():
@@ -340,7 +340,7 @@ class _Search:
         return known
 
 
-def _starts(sharp: Witness, rows: list[int]) -> Iterator[tuple[int, Answer]]:
+def _starts(sharp: PrimalDualPair, rows: list[int]) -> Iterator[tuple[int, Answer]]:
     """Yield rows and where to start without them: where a step of Newton's method leads.
 
     Its equations differ from those of all rows by one.  Losses with kinks stay where they are.
@@ -363,7 +363,7 @@ def _starts(sharp: Witness, rows: list[int]) -> Iterator[tuple[int, Answer]]:
         yield i, (sharp.w, sharp.b, alpha)
 
 
-def _factorised_hessian(sharp: Witness) -> tuple[Any, np.ndarray]:
+def _factorised_hessian(sharp: PrimalDualPair) -> tuple[Any, np.ndarray]:
     """Return factors of the Hessian, or None if there is no use in them, and its rows' part."""
     problem = sharp.problem
     n, d = problem.shape

@@ -15,7 +15,7 @@ from zerogap.model_io.files import Model, ModelFile
 from zerogap.model_io.parts import allowed_gap
 from zerogap.model_io.region_claims import check_regions
 from zerogap.problem.certificate import Certificate
-from zerogap.regions import Known, Region
+from zerogap.regions import KnownRegion, Region
 from zerogap.solvers.certifying import gap_floor
 
 _ROUNDING = 1e-9  # relative difference of two sums of the same numbers, at most
@@ -133,10 +133,10 @@ def recertify_rows(
     first = settle(model.certificate_, find, problems, same, effort)
     if first.claim != "true":
         return first
-    stored = [evidence.region for evidence in model._evidence]
+    stored = [source.region for source in model._region_sources]
     region, found = check_regions(problems, answers, stored, effort)
     if region in ("true", "none"):
-        model._evidence = [Known(region, proved=True) for region in found]
+        model._region_sources = [KnownRegion(region, proved=True) for region in found]
     return dataclasses.replace(
         first,
         claim=region if region in ("false", "unproved") else "true",

@@ -14,7 +14,7 @@ from zerogap.io.container import FileError, short
 from zerogap.losses import ALL_LOSSES, Loss, as_loss
 from zerogap.problem.certificate import Certificate
 from zerogap.readers import DataError, Encoder
-from zerogap.regions import Evidence, Known, Region
+from zerogap.regions import KnownRegion, ProofWithoutRows, Region
 from zerogap.solvers import SOLVERS, Solver
 
 _PARTS: dict[str, dict[str, Any]] = {"loss": ALL_LOSSES, "solver": SOLVERS}
@@ -63,7 +63,7 @@ def set_arrays(model: Any, arrays: dict[str, np.ndarray], object_classes: bool) 
 
 def region_arrays(model: Any) -> dict[str, np.ndarray]:
     """Return where the optimum is, if the model knows: what certified predictions need."""
-    regions = [_found_again(known) for known in model._evidence]
+    regions = [_found_again(known) for known in model._region_sources]
     if not regions:
         return {}
     origin = regions[0].origin
@@ -83,9 +83,9 @@ def allowed_gap(primal: float, gap: float) -> float:
     return 1.000001 * gap + 1e-13 * abs(primal)
 
 
-def _found_again(known: Evidence | Known) -> Region:
+def _found_again(known: ProofWithoutRows | KnownRegion) -> Region:
     """Return where the optimum is; where rounding decides, with room for a gap found again."""
-    if isinstance(known, Known) or known.proof.rounding <= 0.5 * known.proof.gap:
+    if isinstance(known, KnownRegion) or known.proof.rounding <= 0.5 * known.proof.gap:
         return known.region
     proof = known.proof
     more = allowed_gap(proof.primal, proof.gap) - proof.gap
@@ -94,7 +94,7 @@ def _found_again(known: Evidence | Known) -> Region:
 
 
 def _set_regions(model: Any, arrays: dict[str, np.ndarray]) -> None:
-    model._evidence = []
+    model._region_sources = []
     names = next((known for known in (_REGION, _REGION_AT_ORIGIN) if known[0] in arrays), None)
     if names is None:
         return
@@ -108,8 +108,9 @@ def _set_regions(model: Any, arrays: dict[str, np.ndarray]) -> None:
         raise FileError("its bounds of the optimum do not fit together")
     parts = [slice(None)] if joint else [slice(k, k + 1) for k in range(outputs)]
     regions = zip(radius, parts, strict=True)
-    model._evidence = [
-        Known(Region(float(r), low[part], high[part], origin), proved=False) for r, part in regions
+    model._region_sources = [
+        KnownRegion(Region(float(r), low[part], high[part], origin), proved=False)
+        for r, part in regions
     ]
 
 

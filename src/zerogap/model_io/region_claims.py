@@ -14,7 +14,7 @@ import numpy as np
 
 from zerogap.problem import Problem
 from zerogap.problem.centring import centred
-from zerogap.regions import Evidence, Region, find_region
+from zerogap.regions import ProofWithoutRows, Region, find_region
 from zerogap.regions.certified_predictions import difference, score_bounds
 from zerogap.rows import DenseRows
 from zerogap.solvers import Auto, solve
@@ -62,7 +62,7 @@ class RegionClaim:
 
     def _look(self, record: Record) -> bool:
         assert record.proof is not None
-        region = Evidence.of(self.problem, record.w, record.proof).region
+        region = ProofWithoutRows.of(self.problem, record.w, record.proof).region
         w, b, _ = self.answer
         distance = float(np.linalg.norm(self._seen(w) - self._seen(record.w)))
         radius, _, _ = self._compared(region)

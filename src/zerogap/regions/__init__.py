@@ -78,7 +78,7 @@ class Region:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class ProofWithoutRows:
     """What a proof says of the optimum, kept without the rows: `region` is found when asked for.
 
     It has the size of the dual variables, and the numbers of each row that the loss needs.
@@ -98,7 +98,7 @@ class Evidence:
     target: float  # what was subtracted from the targets
 
     @classmethod
-    def of(cls, problem: Problem, w: np.ndarray, proof: Proof) -> Evidence:
+    def of(cls, problem: Problem, w: np.ndarray, proof: Proof) -> ProofWithoutRows:
         """Return what is needed of a problem and a proof about the weights w.
 
         The proof is that of a `Result` for the problem: on its centred data.
@@ -148,7 +148,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownRegion:
     """A region that was found before: proved from the data in this process, or said by a file."""
 
     region: Region
@@ -183,15 +183,15 @@ def find_region(problem: Problem, w: np.ndarray, b: Any, alpha: np.ndarray | Non
     shifted = centred(problem)
     inner: Problem = shifted.problem
     b, slip = shifted.precisely_inward(w, problem.checked_intercept(b))
-    return Evidence.of(problem, w, inner.refined_proof_of(w, b, alpha, slip)).region
+    return ProofWithoutRows.of(problem, w, inner.refined_proof_of(w, b, alpha, slip)).region
 
 
 def _interval(
-    evidence: Evidence, b: np.ndarray, reach: np.ndarray, budget: float
+    kept: ProofWithoutRows, b: np.ndarray, reach: np.ndarray, budget: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return bounds of the intercepts at which the rows add no more than `budget` to the gap."""
-    rows = (evidence.y, evidence.share, evidence.proof.alpha, evidence.proof.z)
-    loss, slip = evidence.loss, evidence.slip
+    rows = (kept.y, kept.share, kept.proof.alpha, kept.proof.z)
+    loss, slip = kept.loss, kept.slip
     middle, sums = float(b[0]), gamma(len(reach) + 8)
 
     def is_outside(at: float) -> bool:
@@ -243,7 +243,7 @@ def _least_excess(loss, slip, y, share, alpha, z, reach, b):
 
 
 def _box(
-    evidence: Evidence, b: np.ndarray, reach: np.ndarray, budget: float
+    kept: ProofWithoutRows, b: np.ndarray, reach: np.ndarray, budget: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a box around the intercepts at which the rows add no more than `budget` to the gap.
 
@@ -255,7 +255,7 @@ def _box(
 
     C = len(b)
     directions = np.concatenate([np.eye(C) - 1.0 / C, 1.0 / C - np.eye(C)])  # the mean stays
-    cuts = [_cut_beyond(evidence, b, direction, reach, budget) for direction in directions]
+    cuts = [_cut_beyond(kept, b, direction, reach, budget) for direction in directions]
     known = [cut for cut in cuts if cut is not None]
     nowhere = np.full(C, math.inf)
     if not known:
@@ -283,16 +283,16 @@ def _box(
 
 
 def _cut_beyond(
-    evidence: Evidence, b: np.ndarray, direction: np.ndarray, reach: np.ndarray, budget: float
+    kept: ProofWithoutRows, b: np.ndarray, direction: np.ndarray, reach: np.ndarray, budget: float
 ) -> tuple[np.ndarray, float, float] | None:
     """Return (normal, limit, drift) with normal.d <= limit + drift |d| for d = b* - b.
 
     Terms e_i and their slopes at a point outside, near the set, give a plane below them; those
     below zero are left out.
     """
-    z, votes = evidence.proof.z + b, -evidence.proof.alpha
-    votes[np.arange(len(votes)), evidence.y] += 1.0
-    data = (evidence.loss, evidence.y, evidence.share, votes)
+    z, votes = kept.proof.z + b, -kept.proof.alpha
+    votes[np.arange(len(votes)), kept.y] += 1.0
+    data = (kept.loss, kept.y, kept.share, votes)
     best = None
     inside, outside = 0.0, 1e-6 * (1.0 + float(np.abs(b).max()))
     for _ in range(2 * _LOOKS):
@@ -300,7 +300,7 @@ def _cut_beyond(
         point = at * direction
         far = float(np.abs(b).max()) + at
         slope = np.zeros(len(b))
-        least, drift = _plane(*data, z + point, reach, far, evidence.slip.scaled, slope)
+        least, drift = _plane(*data, z + point, reach, far, kept.slip.scaled, slope)
         least *= 1.0 - gamma(len(z) + 8)
         size, away = float(np.linalg.norm(slope)), length_above(point)
         if least > budget and size > 0.0:

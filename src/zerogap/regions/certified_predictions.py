@@ -10,7 +10,7 @@ import numpy as np
 
 from zerogap.problem import Problem
 from zerogap.problem.gap import gamma
-from zerogap.regions import Evidence, Region
+from zerogap.regions import ProofWithoutRows, Region
 from zerogap.regions.enclosures import (
     length_above,
     lengths_above,
@@ -114,7 +114,7 @@ def until_settled(
     def look(record: Record) -> Any:
         stopped = None if then is None else then(record)
         assert record.proof is not None
-        region = Evidence.of(problem, record.w, record.proof).region
+        region = ProofWithoutRows.of(problem, record.w, record.proof).region
         coef, b = np.atleast_2d(record.w), np.atleast_1d(record.b)
         found = settled_labels(rows, coef, b, [region], problem.loss.task == "multiclass")
         return SETTLED if np.mean(found != UNSETTLED) >= share else stopped

@@ -32,7 +32,7 @@ from zerogap.problem.centring import centred
 from zerogap.problem.checks import as_seed
 from zerogap.problem.gap import gamma
 from zerogap.problem.proving import Proof
-from zerogap.regions import Evidence, Region
+from zerogap.regions import ProofWithoutRows, Region
 from zerogap.regions.certified_predictions import score_bounds
 from zerogap.rows import Rows, as_rows
 from zerogap.solvers import as_solver, solve
@@ -304,7 +304,7 @@ def _region(problem: Problem, reach: Reach, start: float, stop: float) -> Region
     largest = max(max(1.0, 2.0 * reach.lam / lam) * gap for lam, gap in gaps)
     largest *= 1.0 + gamma(4)
     proof = cast("Proof", reach.result.proof)._replace(gap=largest, slack=0.0)
-    return Evidence.of(problem._with(lam=reach.lam), reach.result.w, proof).region
+    return ProofWithoutRows.of(problem._with(lam=reach.lam), reach.result.w, proof).region
 
 
 def _errors(
