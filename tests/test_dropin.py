@@ -243,7 +243,7 @@ def test_partial_fit_is_the_fit_of_all_rows():
     for rows in np.array_split(np.arange(len(y)), 3):
         parts.partial_fit(X[rows], y[rows], classes=[0, 1])
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
-    late = clone(whole).partial_fit(X[y == 0], y[y == 0], classes=[0, 1])  # nothing to fit yet
+    late = clone(whole).partial_fit(X[y == 0], y[y == 0])  # nothing to fit yet
     assert not hasattr(late, "coef_")
     late.partial_fit(X[y == 1], y[y == 1])
     np.testing.assert_allclose(late.coef_, whole.coef_, atol=1e-6)

@@ -14,6 +14,8 @@ each fitted model also has a `certificate_`.
   that occurs twice.  scikit-learn's do not: with them, weights of 2 also halve `alpha`.
 - HuberRegressor minimises over the scale, too, and is certified in all of its parameters together.
   QuantileRegressor, which has an L1 penalty, is solved as a linear program.
+- `n_iter_` counts epochs of our solvers, `solver_` repeats `solver`, and `t_` is 1.
+- Sample weights below zero are refused.
 - A class without weight (of `class_weight`, or in a fold) has an intercept of minus infinity.
 - Objectives without a penalty, pure L1 elsewhere, and ``positive=True`` are fitted by
   scikit-learn's own solver, with a warning of the class `NothingProved` and `certificate_` None.

@@ -24,9 +24,13 @@ __all__ = ["LinearSVC", "LinearSVR"]
 class LinearSVC(DropIn, svm.LinearSVC):
     """scikit-learn's LinearSVC, certified: |w|^2 / 2 + b^2 / 2 + C sum s_i loss_i."""
 
+    _keeps_float32 = False
+
 
 class LinearSVR(RegressorDropIn, svm.LinearSVR):
     """scikit-learn's LinearSVR, certified: |w|^2 / 2 + b^2 / 2 + C sum s_i loss_i."""
+
+    _keeps_float32 = False
 
     def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
         super()._keep(coef, intercept, dimensions)

@@ -50,7 +50,8 @@ class _Refitted(OnProcessor):
         model.fit(X, y, sample_weight=sample_weight)
         self.certificate_ = model.certificate_
         self.coef_ = model.coef_.reshape(np.shape(self.coef_))
-        self.intercept_ = np.reshape(model.intercept_, np.shape(self.intercept_))[()]
+        if self.fit_intercept:
+            self.intercept_ = np.reshape(model.intercept_, np.shape(self.intercept_))[()]
         return self
 
     def _choose_of_all(self: Any, X: Any, y: Any, sample_weight: Any, model: Any) -> Any:
@@ -137,24 +138,20 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
         """Choose C and l1_ratio by cross-validation, and fit to all rows."""
         data, folds, scored = self._data(X, y, sample_weight, params)
         rows, labels, weights = data
-        ratios = self.l1_ratios
-        given = not (ratios is None or isinstance(ratios, str))
-        self.l1_ratios_ = np.asarray(ratios, dtype=float) if given else np.zeros(1)
+        ratios = self._ratios()
         base = self._model(labels, weights)
         if isinstance(self.Cs, str):
-            return self._choose_of_all(base, data, folds)
+            return self._choose_of_all(base, data, folds, float(ratios[0]))
         self.Cs_ = np.logspace(-4, 4, self.Cs) if np.ndim(self.Cs) == 0 else np.asarray(self.Cs)
-        order = [(float(r), float(C)) for r in self.l1_ratios_ for C in self.Cs_]
+        order = [(float(r), float(C)) for r in ratios for C in self.Cs_]
         settings = [{"C": C, "l1_ratio": r} for r, C in order]
 
         def make() -> LogisticRegression:
-            model = self._model(labels, weights).set_params(warm_start=True)
-            model._known_classes = self.classes_
-            return model
+            return self._model(labels, weights).set_params(warm_start=True)
 
         score = self._score_of_folds(base)
         choice, models = choose(make, settings, data, folds, score, scored, self.n_jobs)
-        shape = (len(folds), len(self.l1_ratios_), len(self.Cs_))
+        shape = (len(folds), len(ratios), len(self.Cs_))
         self.choice_ = choice.first_of(shape)  # scikit-learn's order among equals
         self._keep_paths(models, shape)
         if self.refit:
@@ -168,8 +165,17 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
         self._keep_chosen(chosen["C"], chosen["l1_ratio"])
         return self
 
+    def _ratios(self: Any) -> np.ndarray:
+        """Set `l1_ratios_` as scikit-learn does, and return the shares of L1 to choose from."""
+        given = not (self.l1_ratios is None or isinstance(self.l1_ratios, str))
+        self.l1_ratios_ = np.asarray(self.l1_ratios if given else [None])
+        fixed = {"l1": 1.0, "l2": 0.0}.get(self.penalty)
+        if given and fixed is None:
+            return self.l1_ratios_.astype(np.float64)
+        return np.full(len(self.l1_ratios_), fixed or 0.0)
+
     def _model(self: Any, labels: np.ndarray, weights: Any) -> LogisticRegression:
-        return LogisticRegression(
+        model = LogisticRegression(
             fit_intercept=self.fit_intercept,
             dual=False,
             tol=self.tol,
@@ -179,6 +185,8 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
             intercept_scaling=self.intercept_scaling,
             random_state=self.random_state,
         )
+        model._known_classes = self.classes_
+        return model
 
     def _weights_of_classes(self: Any, y: np.ndarray, weights: Any) -> Any:
         """Return weights that are the same in all folds: "balanced" is that of all rows."""
@@ -207,7 +215,7 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
         )
         return lambda model, X, y, **more: told(model, X, y, **more)
 
-    def _choose_of_all(self: Any, base: Any, data: Any, folds: Any) -> Any:
+    def _choose_of_all(self: Any, base: Any, data: Any, folds: Any, ratio: float) -> Any:
         """Choose C by the accuracy at every number of an interval."""
         rows, labels, weights = data
         plain = self.class_weight is None and self.scoring in (None, "accuracy", "warn")
@@ -215,7 +223,7 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
             raise ValueError(
                 "Cs='all' is for two classes, scoring=None, refit=True and no weights: give a grid"
             )
-        ratio, n = float(self.l1_ratios_[0]), len(labels)
+        n = len(labels)
         signs = np.where(labels == self.classes_[1], 1.0, -1.0)
         ends = sorted(1.0 / (C * n) for C in INTERVAL)
         self.choice_ = over_all_lambdas(self, rows, signs, "logistic", ratio, folds, *ends)
@@ -271,7 +279,8 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
             self.C_, self.l1_ratio_ = C, l1_ratio
             return
         count = len(self.classes_) if len(self.classes_) > 2 else 1
-        self.C_, self.l1_ratio_ = np.full(count, C), np.full(count, l1_ratio)
+        known = None if self.l1_ratios_[0] is None else l1_ratio
+        self.C_, self.l1_ratio_ = np.full(count, C), np.full(count, known)
 
 
 class ElasticNetCV(_Searched, RegressorDropIn, linear_model.ElasticNetCV):
@@ -330,7 +339,7 @@ class ElasticNetCV(_Searched, RegressorDropIn, linear_model.ElasticNetCV):
         best.fit(data[0], data[1], sample_weight=data[2])
         self.certificate_, self.dual_gap_ = best.certificate_, best.dual_gap_
         self.coef_, self.intercept_, self.n_iter_ = best.coef_, best.intercept_, best.n_iter_
-        self.alpha_, self.l1_ratio_ = best.alpha, best.l1_ratio
+        self.alpha_, self.l1_ratio_ = np.float64(best.alpha), np.float64(best.l1_ratio)
         return self
 
     def _grid(self: Any, X: Any, y: np.ndarray, weights: Any, l1_ratio: float) -> np.ndarray:

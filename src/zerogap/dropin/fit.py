@@ -53,6 +53,7 @@ class DropIn(OnProcessor):
 
     certificate_: Certificate | None
     _several_targets = False  # whether y may have two dimensions
+    _keeps_float32 = True  # whether float32 rows give float32 coefficients, as in scikit-learn
     _given: tuple[Any, Any] | None = None  # coefficients and intercepts to start from
 
     def fit(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -86,7 +87,7 @@ class DropIn(OnProcessor):
         problems = self._posed(rows, targets, sample_weight, convention)
         results = self._solved(problems, convention)
         self.certificate_ = Certificate.combine([result.certificate for result in results])
-        dtype = rows.dtype if rows.dtype == np.float32 else np.dtype(np.float64)
+        dtype = np.float32 if rows.dtype == np.float32 and self._keeps_float32 else np.float64
         coef, intercept = model_of(results, convention)
         self._keep(coef.astype(dtype), intercept.astype(dtype), np.ndim(targets))
         warn_if_short(self.certificate_, self._gap(convention))

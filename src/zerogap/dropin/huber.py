@@ -70,7 +70,7 @@ class HuberRegressor(RegressorDropIn, linear_model.HuberRegressor):
         except UnknownObjective as reason:
             return self._fit_by_scikit_learn(reason, X, y, sample_weight, {})
         found = run.best()
-        self.certificate_, self.scale_ = found, run.scale
+        self.certificate_, self.scale_ = found, np.float64(run.scale)
         w, b = run.result.w, run.result.b
         self._keep(np.asarray(w)[None, :], np.array([b]), 1)
         self.outliers_ = np.abs(targets - rows @ self.coef_ - self.intercept_) > (

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn import linear_model
 from sklearn.base import is_classifier
+from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from zerogap.audit.convention import Convention, problems_of, targets_of
@@ -21,6 +22,8 @@ from zerogap.dropin.fit import (
 )
 from zerogap.problem import Problem
 from zerogap.problem.certificate import Certificate
+from zerogap.solvers import Result
+from zerogap.solvers.history import History
 
 
 class LogisticRegression(DropIn, linear_model.LogisticRegression):
@@ -32,6 +35,10 @@ class LogisticRegression(DropIn, linear_model.LogisticRegression):
 
     _known_classes: np.ndarray | None = None  # of all folds, in a cross-validation
     _weighty: np.ndarray | None = None  # the classes that have weight, if not all have
+
+    @property
+    def _keeps_float32(self: Any) -> bool:  # type: ignore[override]
+        return self._known_classes is None and self.solver != "liblinear"
 
     def _find_classes(self: Any, y: np.ndarray) -> None:
         if self._known_classes is not None:
@@ -102,16 +109,13 @@ class _Ridge(DropIn):
 
     def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
         super()._keep(coef, intercept, dimensions)
+        if len(coef) == 1 and (dimensions == 2 or is_classifier(self)):  # versions differ here
+            self.coef_ = coef.reshape(*shape_of_one_column()[:-1], -1)
         self.solver_ = self.solver
 
 
 class Ridge(_Ridge, RegressorDropIn, linear_model.Ridge):
     """scikit-learn's Ridge, certified: sum s_i (x_i.w + b - y_i)^2 + alpha |w|^2."""
-
-    def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
-        super()._keep(coef, intercept, dimensions)
-        if dimensions == 2 and len(coef) == 1:  # versions of scikit-learn differ here
-            self.coef_ = coef.reshape(*shape_of_one_column()[:-1], -1)
 
 
 class RidgeClassifier(_Ridge, BinarizedDropIn, linear_model.RidgeClassifier):
@@ -131,7 +135,9 @@ class ElasticNet(RegressorDropIn, linear_model.ElasticNet):
         return self._fit_certified(X, y, sample_weight)
 
     def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
-        super()._keep(coef, intercept, 1 if len(coef) == 1 else dimensions)
+        super()._keep(coef, intercept, dimensions)
+        if len(coef) == 1:
+            self.coef_ = coef[0]
         parts = self.certificate_.parts or (self.certificate_,)
         gaps = np.array([part.gap for part in parts])
         self.dual_gap_ = float(gaps[0]) if len(gaps) == 1 else gaps
@@ -143,7 +149,8 @@ class _SGD(DropIn):
     """What both SGD models do: the objective without a learning rate, and rows that come later."""
 
     _scales_weights = True  # so that a weight of 2 is a row that occurs twice
-    _seen: Any = None  # rows, targets and weights of `partial_fit`
+    _seen: Any = None  # rows, targets and weights of `partial_fit`,
+    _known_classes: np.ndarray | None = None  # and the classes that were named to it
 
     def fit(  # type: ignore[override]
         self: Any,
@@ -155,7 +162,7 @@ class _SGD(DropIn):
     ) -> Any:
         """Fit to the optimum, from initial coefficients if there are any."""
         self._more_validate_params()
-        self._seen = None
+        self._seen = self._known_classes = None
         if coef_init is not None or intercept_init is not None:
             self._given = (coef_init, intercept_init)
         try:
@@ -168,11 +175,15 @@ class _SGD(DropIn):
     ) -> Any:
         """Fit to all rows that `partial_fit` has been given, these included.
 
-        The result does not depend on how rows were cut into batches.  The model keeps all of them;
-        `classes` is accepted and not needed.  Until a second class has been seen the model is
-        not fitted.
+        The result does not depend on how rows were cut into batches.  The model keeps all of them.
+        `classes`, on the first call, are all that will come; one of which no row has come yet has
+        an intercept of minus infinity.  Without them, the model is not fitted until a second class
+        has been seen.
         """
+        self._more_validate_params()
         first = self._seen is None
+        if first and classes is not None:
+            self._known_classes = np.unique(classes)
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first
         )
@@ -181,20 +192,53 @@ class _SGD(DropIn):
             stack = sparse.vstack if sparse.issparse(X) else np.vstack
             joined = zip((stack, np.concatenate, np.concatenate), self._seen, seen, strict=True)
             seen = tuple(join([old, new]) for join, old, new in joined)
-        several = not is_classifier(self) or len(np.unique(seen[1])) > 1
-        if several:
-            self.fit(*seen[:2], sample_weight=seen[2])
+        known = self._known_classes
+        if not is_classifier(self) or known is not None or len(np.unique(seen[1])) > 1:
+            self._fit_certified(*seen[:2], seen[2])
         self._seen = seen
         return self
 
     def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
         super()._keep(coef, intercept, dimensions)
-        self.intercept_ = intercept if self.fit_intercept else np.zeros_like(intercept)
+        kept = intercept if self.fit_intercept else np.zeros_like(intercept)
+        self.intercept_ = kept.astype(np.float64) if len(kept) == 1 else kept  # as scikit-learn
         self.t_ = 1.0
 
 
 class SGDClassifier(_SGD, DropIn, linear_model.SGDClassifier):
     """The objective of scikit-learn's SGDClassifier, solved: no learning rate."""
+
+    _sides: np.ndarray  # of each class against the rest: the only side that has weight, or 0
+
+    def _find_classes(self: Any, y: np.ndarray) -> None:
+        if self._known_classes is None:
+            super()._find_classes(y)
+            self.classes_ = unique_labels(y)  # of text where y holds objects
+        else:
+            self.classes_ = self._known_classes
+
+    def _posed(
+        self: Any, X: Any, y: np.ndarray, sample_weight: Any, convention: Convention
+    ) -> list[Problem]:
+        """Leave out problems with all weight on one side, if their intercept is free."""
+        targets, weights = targets_of(self, y, sample_weight, convention)
+        sides = [np.unique(row[weight > 0]) for row, weight in zip(targets, weights, strict=True)]
+        alone = [convention.fit_intercept and len(side) == 1 for side in sides]
+        self._sides = np.array([s[0] if a else 0.0 for s, a in zip(sides, alone, strict=True)])
+        both = self._sides == 0
+        return problems_of(convention, X, targets[both], weights[both])
+
+    def _solved(self: Any, problems: list[Problem], convention: Convention) -> list[Result]:
+        """Solve; with all weight on one side the loss vanishes as the intercept grows."""
+        found = iter(super()._solved(problems, convention) if problems else [])
+        proved = Certificate(0.0, 0.0, 0.0, stop_reason="converged")
+        none = np.zeros(self.n_features_in_)
+        return [
+            Result(none, side * np.inf, none[:0], proved, History(), proved.stop_reason)
+            if side
+            else next(found)
+            for side in self._sides
+        ]
 
 
 class SGDRegressor(_SGD, RegressorDropIn, linear_model.SGDRegressor):

@@ -1,0 +1,132 @@
+"""Attributes of the classes with scikit-learn's names: the same names, types, dtypes and shapes."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn import linear_model as theirs
+from sklearn import svm as their_svm
+from sklearn.datasets import make_classification, make_regression
+
+from zerogap import linear_model, svm
+
+CLASSES = make_classification(120, 6, n_informative=4, random_state=3)
+MANY = make_classification(150, 7, n_informative=5, n_classes=3, random_state=4)
+NUMBERS = make_regression(100, 5, noise=5, random_state=5)
+SEVERAL = make_regression(90, 5, n_targets=3, noise=5, random_state=6)
+OF_THE_METHOD = {"n_iter_", "solver_", "certificate_", "choice_", "dual_gap_", "t_"}
+CLASSIFIERS = {
+    "LogisticRegression": {},
+    "LogisticRegressionCV": {"Cs": 2, "cv": 2},
+    "LinearSVC": {},
+    "RidgeClassifier": {},
+    "RidgeClassifierCV": {},
+    "SGDClassifier": {"random_state": 0},
+}
+REGRESSORS = {
+    "ElasticNet": {},
+    "ElasticNetCV": {"alphas": 3, "cv": 2},
+    "HuberRegressor": {},
+    "LinearSVR": {},
+    "QuantileRegressor": {},
+    "Ridge": {},
+    "RidgeCV": {},
+    "SGDRegressor": {"random_state": 0},
+}
+KINDS = {
+    "plain": lambda X, y: (X, y),
+    "float32": lambda X, y: (X.astype(np.float32), y),
+    "sparse": lambda X, y: (sparse.csr_array(X), y),
+    "column": lambda X, y: (X, y[:, None]),
+    "nullable": lambda X, y: (pd.DataFrame(X).add_prefix("x").convert_dtypes(), pd.Series(y)),
+}
+
+
+def both(name, parameters):
+    mine = getattr(svm if hasattr(svm, name) else linear_model, name)
+    other = getattr(their_svm if hasattr(svm, name) else theirs, name)
+    return mine(**parameters), other(**parameters)
+
+
+def facts(value):
+    """Return what a script may rely on: type, dtype and shape, also inside of a dict."""
+    if isinstance(value, dict):
+        return {key: facts(item) for key, item in value.items()}
+    return type(value), np.asarray(value).dtype, np.shape(value)
+
+
+def attributes(model):
+    return {
+        name: facts(v) for name, v in vars(model).items() if name.endswith("_") and name[0] != "_"
+    }
+
+
+def compare(name, parameters, X, y):
+    mine, other = both(name, parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mine.fit(X, y)
+        other.fit(X, y)
+    found = attributes(mine)
+    for attribute, expected in attributes(other).items():
+        if attribute not in OF_THE_METHOD:
+            assert found[attribute] == expected, attribute
+    for method in ("predict", "decision_function", "predict_proba"):
+        if hasattr(other, method):
+            assert facts(getattr(mine, method)(X)) == facts(getattr(other, method)(X)), method
+
+
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "none"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classifiers_look_alike(name, kind, intercept):
+    parameters = {**CLASSIFIERS[name], "fit_intercept": intercept}
+    compare(name, parameters, *KINDS[kind](*CLASSES))
+    compare(name, parameters, *KINDS[kind](MANY[0], np.array(["a", "bb", "c"])[MANY[1]]))
+
+
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "none"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_regressors_look_alike(name, kind, intercept):
+    parameters = {**REGRESSORS[name], "fit_intercept": intercept}
+    compare(name, parameters, *KINDS[kind](*NUMBERS))
+    if name in ("ElasticNet", "Ridge", "RidgeCV") and kind != "column":
+        X, _ = KINDS[kind](SEVERAL[0], SEVERAL[1][:, 0])
+        compare(name, parameters, X, SEVERAL[1])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_a_search_has_the_penalty_that_is_named(penalty):
+    """liblinear solves both, and regularises the intercept."""
+    if not hasattr(theirs.LogisticRegressionCV(), "penalty"):
+        pytest.skip("scikit-learn has removed the parameter")
+    settings = {"Cs": [0.02, 0.1], "cv": 3, "solver": "liblinear", "tol": 1e-10}
+    mine, other = both("LogisticRegressionCV", {**settings, "penalty": penalty, "max_iter": 10**5})
+    mine.fit(*CLASSES)
+    other.fit(*CLASSES)
+    np.testing.assert_allclose(mine.coef_, other.coef_, atol=1e-6)
+    assert mine.C_ == other.C_
+
+
+def test_partial_fit_knows_the_classes_that_are_to_come():
+    X, y = MANY
+    model = linear_model.SGDClassifier(loss="log_loss", alpha=0.1, tol=1e-6)
+    model.partial_fit(X[y == 0], y[y == 0], classes=[0, 1, 2])
+    assert model.coef_.shape == (3, X.shape[1])
+    assert (model.predict(X) == 0).all()
+    np.testing.assert_array_equal(model.predict_proba(X), np.tile([1.0, 0.0, 0.0], (len(X), 1)))
+    model.partial_fit(X[y == 1], y[y == 1])
+    assert model.intercept_[2] == -np.inf
+    pair = linear_model.SGDClassifier(loss="log_loss", alpha=0.1, tol=1e-6).fit(X[y < 2], y[y < 2])
+    np.testing.assert_allclose(
+        model.decision_function(X)[:, 1], pair.decision_function(X), atol=1e-5
+    )
+    model.partial_fit(X[y == 2], y[y == 2])
+    whole = linear_model.SGDClassifier(loss="log_loss", alpha=0.1, tol=1e-6).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), whole.decision_function(X), atol=1e-5)
+    with pytest.raises(ValueError, match="labels that the model was not trained on, such as 7"):
+        model.partial_fit(X[:2], [7, 7])
