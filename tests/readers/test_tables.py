@@ -12,6 +12,7 @@ import pytest
 from scipy import sparse
 
 from zerogap.readers import DataError, Encoder, read
+from zerogap.readers.dialect import told_apart
 
 TRAIN = 'age,city,member,label\n30,"Rome, IT",true,yes\n41.5,Bonn,false,no\n29,,true,yes\n'
 FEATURES = ("age", "city=", "city=Bonn", "city=Rome, IT", "member")
@@ -266,3 +267,19 @@ def test_long_texts_of_numbers_are_read_as_others(tmp_path, monkeypatch, late, s
             assert outcome() == quick
     monkeypatch.setattr("zerogap.readers.passes.read_plain", lambda *given: None)
     assert quick == outcome()
+
+
+def test_columns_of_the_same_name_are_told_apart_in_linear_time():
+    notes = []
+    assert told_apart(("a", "a", "a (2)", "", "a", "column4"), notes) == (
+        "a", "a (3)", "a (2)", "column4 (2)", "a (4)", "column4",
+    )  # fmt: skip
+    assert len(notes) == 2
+    assert len(set(told_apart(("x",) * 20_000, []))) == 20_000  # not in pairs
+
+
+def test_records_without_columns_are_refused(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("{}\n{}\n")
+    with pytest.raises(DataError, match="has no columns"):
+        read(path)

@@ -162,6 +162,11 @@ IMPOSSIBLE = {
     "another type": lambda h, a: a.update({"state.alpha": a["state.alpha"].astype(np.float32)}),
     "no such row": lambda h, a: a["state.order"].__setitem__(0, 80),
     "negative row": lambda h, a: a["state.order"].__setitem__(0, -1),
+    "more rows visited than the pass has": lambda h, a: h["parts"]["state"].update(done=2**31),
+    "an average of nothing": lambda h, a: h["parts"]["state"].update(ends=2**31),
+    "marks of other rows": lambda h, a: a.update({"state.moved": np.ones(3, np.bool_)}),
+    "an average of other features": lambda h, a: a.update({"state.recent": np.ones(1)}),
+    "a negative count": lambda h, a: h["parts"]["state"].update(updates=-1),
     "a part is missing": lambda h, a: h["parts"].pop("best"),
     "no history": lambda h, a: h.update(history=[]),
     "half a history": lambda h, a: h["history"][0].pop("gap"),
@@ -178,6 +183,13 @@ def test_impossible_states_are_refused(case, tmp_path):
     forge(path, IMPOSSIBLE[case])
     with pytest.raises(CheckpointError, match="run is not a readable checkpoint"):
         half_a_run(path)
+
+
+def test_a_forged_place_in_the_epoch_does_not_stop_the_run(tmp_path):
+    path = tmp_path / "run"
+    half_a_run(path)
+    forge(path, lambda h, a: h["parts"]["state"].update(position=2**53))
+    assert zg.solve(problem(), zg.SDCA(), checkpoint=path, **OPTIONS).stop_reason == "converged"
 
 
 def test_dual_variables_outside_their_domain_prove_nothing_false(tmp_path):

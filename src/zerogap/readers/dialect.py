@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -241,15 +242,17 @@ def _unclear(records: list[list[str]]) -> str:
 
 def told_apart(names: tuple[str, ...], notes: list[str]) -> tuple[str, ...]:
     """Return names that differ: those without one are numbered, and so are the same ones."""
-    found: list[str] = []
+    given, taken = set(names), dict[str, None]()
+    copies: Counter[str] = Counter(dict.fromkeys(given, 1))
     for k, name in enumerate(names):
-        new, count = name or f"column{k + 1}", 2
-        while new in found or (new != name and new in names[k + 1 :]):
-            new, count = f"{name or f'column{k + 1}'} ({count})", count + 1
+        base = new = name or f"column{k + 1}"
+        while new in taken or (new != name and new in given):
+            copies[base] = max(2, copies[base] + 1)
+            new = f"{base} ({copies[base]})"
         if new != name and name:
             notes.append(f"has two columns named {name!r}: the later one is called {new!r}")
-        found.append(new)
-    return tuple(found)
+        taken[new] = None
+    return tuple(taken)
 
 
 def text_lines(raw: Any, encoding: str) -> Any:

@@ -20,6 +20,8 @@ class Roles:
 
     def __init__(self, file: TableFile, target: str | None, options: TableOptions) -> None:
         names = list(file.names)
+        if not names:
+            raise DataError("has no columns")
         named: dict[str, tuple[str | None, ...]] = {"--drop": options.drop, "--only": options.only}
         named["--text"] = options.text
         named |= {"--category": options.category, "--id": (options.id,)}

@@ -14,7 +14,7 @@ import numpy as np
 from zerogap.kernels.jit import kernel
 from zerogap.losses import Hinge
 from zerogap.problem import Problem
-from zerogap.solvers.protocol import Answer, Solver, State
+from zerogap.solvers.protocol import Answer, Solver, State, empty_like
 from zerogap.solvers.sgd import check_batch_size, check_l2
 
 _EMPTY = np.empty(0)
@@ -60,10 +60,10 @@ class ASDCAState(State):
     rho: float = 0.0
     theta: float = 0.0
     order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    sum_w: np.ndarray = field(default_factory=lambda: _EMPTY)
-    trace: np.ndarray = field(default_factory=lambda: _EMPTY)
-    drawn_w: np.ndarray = field(default_factory=lambda: _EMPTY)
-    drawn_alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
+    sum_w: np.ndarray = empty_like("w")
+    trace: np.ndarray = empty_like("alpha")
+    drawn_w: np.ndarray = empty_like("w")
+    drawn_alpha: np.ndarray = empty_like("alpha")
 
 
 @dataclass(frozen=True)

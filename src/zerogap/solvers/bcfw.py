@@ -15,7 +15,7 @@ from zerogap.kernels.jit import kernel
 from zerogap.losses import MulticlassHinge
 from zerogap.problem import Problem
 from zerogap.rows import CLASSES
-from zerogap.solvers.protocol import Answer, Solver, State
+from zerogap.solvers.protocol import Answer, Solver, State, empty_like
 from zerogap.solvers.sgd import check_batch_size, check_l2
 
 _EMPTY = np.empty((0, 0))
@@ -69,8 +69,12 @@ class BCFWState(State):
     members: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # block by block
     gaps: np.ndarray = field(default_factory=lambda: np.empty(0))
     order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    trace: np.ndarray = field(default_factory=lambda: _EMPTY)
-    drawn: np.ndarray = field(default_factory=lambda: _EMPTY)
+    trace: np.ndarray = empty_like("alpha")
+    drawn: np.ndarray = empty_like("alpha")
+
+    def misfit(self) -> str:
+        outside = len(self.order) > 0 and self.order.max() >= len(self.gaps)
+        return super().misfit() or ("order" if outside else "")
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,7 @@ def load(
         reshape(header["parts"]["state"])
         for part, value in parts.items():
             _restore(value, header["parts"][part], arrays, part, problem, path)
+            _check_together(value)
         history = header["history"]
         if not history or not all(row.keys() >= _NEEDED for row in history):
             raise FileError("its history is not complete")
@@ -157,9 +158,18 @@ def _check_scalar(name: str, saved: Any, fresh: Any) -> None:
     """Refuse numbers and texts of another type than the run's own."""
     like = {float: (int, float), int: (int,), bool: (bool,), str: (str,)}
     kinds = like.get(type(fresh), (int, float, bool, str, list, type(None)))
-    huge = isinstance(saved, int) and abs(saved) > _LARGEST
-    if huge or not isinstance(saved, kinds) or (isinstance(saved, bool) and bool not in kinds):
+    beyond = isinstance(saved, int) and not 0 <= saved <= _LARGEST
+    if beyond or not isinstance(saved, kinds) or (isinstance(saved, bool) and bool not in kinds):
         raise FileError(f"its {name!r} is {short(saved)}")
+
+
+def _check_together(value: Any) -> None:
+    """Refuse states, those inside others included, whose fields do not fit one another."""
+    if hasattr(value, "misfit") and (name := value.misfit()):
+        raise FileError(f"its {name!r} does not fit the rest of it")
+    for item in dataclasses.fields(value):
+        if dataclasses.is_dataclass(inner := getattr(value, item.name)):
+            _check_together(inner)
 
 
 def _check_array(name: str, array: np.ndarray, fresh: Any, problem: Any) -> None:

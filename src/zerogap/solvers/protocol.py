@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -44,6 +44,19 @@ class State:
     position: int = 0
     t0: int = 0
     next_draw: int = 0
+
+    def misfit(self) -> str:
+        """Return the name of a field that does not fit the others, as no run leaves it, or ""."""
+        for item in fields(self):
+            value, like = getattr(self, item.name), item.metadata.get("like")
+            if like and np.size(value) and np.shape(value) != np.shape(getattr(self, like)):
+                return item.name
+        return ""
+
+
+def empty_like(other: str, dtype: Any = np.float64) -> Any:
+    """Return a field of a state: an array that begins empty, and then is as long as another."""
+    return field(default_factory=lambda: np.empty(0, dtype), metadata={"like": other})
 
 
 @dataclass(frozen=True)
@@ -93,7 +106,12 @@ class Solver(Parameters):
 
     def epoch(self, problem: Problem, state: Any) -> None:
         """Finish the present epoch, in place: one pass' worth of updates from its beginning."""
-        self.advance(problem, state, self.epoch_length(problem) - state.position)
+        self.advance(problem, state, self._left_of_epoch(problem, state))
+
+    def _left_of_epoch(self, problem: Problem, state: Any) -> int:
+        """Return the updates until the epoch ends, at least one whatever a checkpoint says."""
+        length = self.epoch_length(problem)
+        return length - state.position % length
 
     def advance(self, problem: Problem, state: Any, updates: int) -> None:
         """Make `updates` updates in place, pausing where an epoch or an output rule needs it."""
@@ -101,7 +119,7 @@ class Solver(Parameters):
         goal = state.updates + updates
         while state.updates < goal:
             draw = max(state.next_draw, state.t0 + 1)
-            until = min(goal, state.updates + length - state.position)
+            until = min(goal, state.updates + self._left_of_epoch(problem, state))
             for pause in (state.t0, draw):
                 until = pause if state.updates < pause < until else until
             count = until - state.updates

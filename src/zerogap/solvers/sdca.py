@@ -20,7 +20,7 @@ from zerogap.problem import Problem
 from zerogap.problem.multiclass import MulticlassProblem
 from zerogap.solvers.free_variables import compile_for, has_faces, improve
 from zerogap.solvers.history import Record
-from zerogap.solvers.protocol import Answer, Solver, State
+from zerogap.solvers.protocol import Answer, Solver, State, empty_like
 from zerogap.solvers.sdca_steps import block_steps, modified_sgd, sdca_steps
 
 # Rows visited together: one cache line of alpha.  Larger buckets are hardly faster per epoch, but
@@ -52,22 +52,30 @@ class SDCAState(State):
     done: int = 0  # places of this order visited
     passes: int = 0  # since the last one over all rows
     span: int = FIRST_PASSES  # the most of these
-    moved: np.ndarray = field(default_factory=lambda: np.empty(0, np.bool_))  # in this pass
+    moved: np.ndarray = empty_like("order", np.bool_)  # in this pass
     members: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # undecided places
-    chosen: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # members to visit
+    chosen: np.ndarray = empty_like("order", np.int64)  # members to visit
     tally: float = 0.0  # of the gap, by the rows visited in this pass
     estimate: float = math.inf  # the tally of the last pass over all rows
     unit: float = math.nan  # the factor that makes a relative gap of it
     limit: int = LEAST_PRODUCTS  # products of the next step on the free variables
-    recent: np.ndarray = field(default_factory=lambda: _EMPTY)  # u at the ends of recent passes
+    recent: np.ndarray = empty_like("u")  # at the ends of recent passes
     recent_b: Any = 0.0
     ends: int = 0  # passes in them
-    trace: np.ndarray = field(default_factory=lambda: _EMPTY)
-    drawn: np.ndarray = field(default_factory=lambda: _EMPTY)
+    trace: np.ndarray = empty_like("alpha")
+    drawn: np.ndarray = empty_like("alpha")
     copied: bool = False
     stored: Problem | None = field(default=None, metadata={"saved": False})
     near: Any = field(default=None, metadata={"saved": False})  # a copy of the members' rows
     sample: Problem | None = field(default=None, metadata={"saved": False})  # see `_sample`
+
+    def misfit(self) -> str:
+        fits = {
+            "done": self.done <= len(self.order),
+            "chosen": not len(self.chosen) or self.chosen.max() < len(self.members),
+            "ends": not self.ends or len(self.recent) > 0,
+        }
+        return super().misfit() or next((name for name in fits if not fits[name]), "")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 from zerogap.kernels.jit import kernel
 from zerogap.penalties import ElasticNet
 from zerogap.problem import Problem
-from zerogap.solvers.protocol import Answer, Solver, State
+from zerogap.solvers.protocol import Answer, Solver, State, empty_like
 
 _EMPTY = np.empty(0)
 _AHEAD = 16  # rows between asking for one and using it
@@ -95,11 +95,11 @@ class SubgradientState(State):
     c: np.ndarray = field(default_factory=lambda: _EMPTY)
     bias: np.ndarray = field(default_factory=lambda: _EMPTY)
     numbers: np.ndarray = field(default_factory=lambda: np.array([1.0, 0, 0, 0, 0]))
-    rest_v: np.ndarray = field(default_factory=lambda: _EMPTY)
-    rest_c: np.ndarray = field(default_factory=lambda: _EMPTY)
+    rest_v: np.ndarray = empty_like("v")
+    rest_c: np.ndarray = empty_like("c")
     order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    drawn_w: np.ndarray = field(default_factory=lambda: _EMPTY)
-    drawn_alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
+    drawn_w: np.ndarray = empty_like("v")
+    drawn_alpha: np.ndarray = empty_like("c")
     drawn_b: Any = 0.0
 
 
