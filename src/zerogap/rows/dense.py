@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -50,11 +51,10 @@ class DenseRows(Rows):
         return np.logical_not(self.X.any(axis=1))
 
     def product(self, W: np.ndarray) -> np.ndarray:
-        if self.X.dtype == W.dtype:
-            return self.X @ W.T
-        # in parts whose copies in double precision stay in cache
-        parts = slices(self.shape[0], 32 * self.shape[1])
-        return np.concatenate([self.X[part] @ W.T for part in parts])
+        out = np.empty((self.shape[0], len(W)), np.result_type(self.X, W))
+        for part in self._parts(W):
+            out[part] = self.X[part] @ W.T
+        return out
 
     def dense(self) -> np.ndarray:
         """Return all values as doubles."""
@@ -64,7 +64,14 @@ class DenseRows(Rows):
         return type(self)(np.ascontiguousarray(self.X[:, places]))
 
     def transposed_product(self, A: np.ndarray) -> np.ndarray:
-        return A.T @ self.X
+        total = np.zeros((A.shape[1], self.shape[1]), np.result_type(self.X, A))
+        for part in self._parts(A):
+            total += A[part].T @ self.X[part]
+        return total
+
+    def _parts(self, other: np.ndarray) -> Iterator[slice]:
+        """Yield slices of rows whose copies in double precision, if any, stay in cache."""
+        return slices(self.shape[0], (1 if self.X.dtype == other.dtype else 32) * self.shape[1])
 
     def moments(self, h: np.ndarray) -> np.ndarray:
         """Return sum_i h_i x_i x_i' for h_i >= 0."""
