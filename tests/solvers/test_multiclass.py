@@ -415,3 +415,24 @@ def test_votes_of_decided_classes_do_not_hide_those_of_others():
     assert factors[0, 1] == factors[1, 0] == 1.0
     assert not factors[2].any()
     assert not factors[:, 2].any()
+
+
+@every_loss
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_products_of_matrices_and_loops_agree(loss, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 500)).astype(dtype)
+    y = rng.integers(0, 10, 60)
+    by_matrices = zg.Problem(X, y, loss, lam=0.01)
+    by_loops = zg.Problem(sparse.csr_matrix(X), y, loss, lam=0.01)
+    assert by_matrices._by_matrices
+    assert not by_loops._by_matrices
+    w = rng.standard_normal((10, 500))
+    size = np.linalg.norm(X, axis=1)[:, None] * np.linalg.norm(w, axis=1)
+    difference = np.abs(by_matrices.scores(w) - by_loops.scores(w))
+    assert (difference <= 1e-13 * size).all()
+    c = rng.standard_normal((60, 10))
+    difference = np.abs(by_matrices.gathered(c) - by_loops.gathered(c))
+    assert (difference <= 1e-13 * (np.abs(c).T @ np.abs(X))).all()
+    one, other = by_matrices.certificate(0.01 * w), by_loops.certificate(0.01 * w)
+    assert abs(one.primal - other.primal) <= one.rounding + other.rounding

@@ -46,7 +46,13 @@ class State:
     next_draw: int = 0
 
     def misfit(self) -> str:
-        """Return the name of a field that does not fit the others, as no run leaves it, or ""."""
+        """Name a field that does not fit the others: no run leaves such a state.
+
+        Returns
+        -------
+        str
+            The name, or "" if all fields fit.
+        """
         for item in fields(self):
             value, like = getattr(self, item.name), item.metadata.get("like")
             if like and np.size(value) and np.shape(value) != np.shape(getattr(self, like)):
