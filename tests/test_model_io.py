@@ -673,7 +673,7 @@ def test_P4_stored_regions_are_checked(model, y, keep_dual, tmp_path):
 
 def test_P4_a_moved_intercept_is_found_false(tmp_path):
     model = zg.LinearRegressor(lam=0.01, tol=1e-4, random_state=0).fit(X, YR + 7.0)
-    region, path = model._evidence[0].region, written(model, tmp_path)
+    region, path = model._region_sources[0].region, written(model, tmp_path)
     shift = {name: lambda a: a + 2.0 * (region.high - region.low) for name in ("low", "high")}
     result = recertify(changed_arrays(path, **shift), X, YR + 7.0)
     assert (result.claim, result.region) == ("false", "false")

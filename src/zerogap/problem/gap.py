@@ -32,6 +32,7 @@ EVALUATION = 16.0  # units, of a loss' three terms: exp and log of libraries are
 TINY = 1e-285  # more than all that underflow can add to losses, or to P and D if lam is moderate
 LOST_SQUARES = 1e-308  # more than underflow takes from the sum of 2^50 squares, or shares of them
 LOST_LENGTH = 1e-154  # the root of that: |x| is at most sqrt(computed x.x) + LOST_LENGTH
+CLEAR_OF_UNDERFLOW = 1e-280  # a sum of squares of which LOST_SQUARES is less than one rounding
 FAR = 0.5  # gap over P from which on D is computed by itself: it is not a difference then
 ENOUGH = 0.1  # of the gap: rounding that is not worth more precision
 CLEAR = 1e-11  # of P: more of it need not be known, whatever the gap
@@ -45,15 +46,26 @@ def gamma(k: float) -> float:
 
 
 def size_of(v: Any) -> float:
-    """Return the root of the sum of squares of all entries, or a little more, but zero of zeros."""
+    """Return the root of the sum of squares of all entries, whatever underflows."""
     flat = v.ravel()
     squares = float(flat.dot(flat))
-    return math.sqrt(squares) + LOST_LENGTH if squares or flat.any() else 0.0
+    if squares > CLEAR_OF_UNDERFLOW or not len(flat):
+        return math.sqrt(squares)
+    largest = float(abs(flat).max())
+    if not 0.0 < largest < math.inf:  # not a number: no more is one
+        return largest
+    scaled = flat / largest
+    return math.nextafter(largest * math.sqrt(float(scaled.dot(scaled))), math.inf)
 
 
-def hidden_by_underflow(lam: float) -> float:
-    """Return more than what numbers too small for a double can add to P, D and the gap."""
-    return TINY + LOST_SQUARES * lam
+def hidden_by_underflow(lam: float, length: float = math.inf) -> float:
+    """Return more than what numbers too small for a double can add to P, D and the gap.
+
+    `length` is that of the longest vector whose square is multiplied by lam: the less of it there
+    is, the less of it can be lost.
+    """
+    root = 2.0 * math.sqrt(lam) * length
+    return TINY + min(LOST_SQUARES * lam, root * root)
 
 
 def is_blurred(blur: float, gap: float, primal: float) -> bool:
@@ -112,6 +124,7 @@ class Errors(NamedTuple):
     range: float | None = None  # mean of the scores' ranges over classes, if it is known
     imbalance: Any = None  # what each class' votes are off by, if it is known
     longest: float = math.inf  # length of the longest row
+    weights: float = math.inf  # length of w
 
 
 class Evaluation(NamedTuple):
@@ -158,7 +171,7 @@ class Sizes(NamedTuple):
         # the sum of its other dual variables
         more = 6 + (len(b) if several else 1)
         scores, dual_sum = gamma(self.width + 6) * largest, gamma(self.rows + more) * lengths
-        return Errors(scores, dual_sum, reach, lengths)
+        return Errors(scores, dual_sum, reach, lengths, weights=size_of(w))
 
 
 def precise_errors(rough: Errors, sizes: Sizes, rounded: Errors, score: float, u: float) -> Errors:
@@ -169,7 +182,7 @@ def precise_errors(rough: Errors, sizes: Sizes, rounded: Errors, score: float, u
     products = gamma(sizes.width + 6)
     scores = 2.0 * UNIT * score + products * rough.scores + rounded.scores
     dual_sum = 8.0 * UNIT * u + gamma(sizes.rows + 6) ** 2 * rough.lengths + rounded.dual_sum
-    return Errors(scores, dual_sum, rough.reach, rough.lengths)
+    return Errors(scores, dual_sum, rough.reach, rough.lengths, weights=rough.weights)
 
 
 def conclude(
@@ -224,13 +237,15 @@ def evaluate(
     plain = terms.excess + problem.lam * slack
     loss, classes = problem.loss, getattr(problem, "n_classes", 1)
     sums, units = gamma(rows + problem.shape[1] + 8), (EVALUATION + 2.0 * classes) * UNIT
-    least = hidden_by_underflow(problem.lam)
+    scaled, moved = scaling(problem, terms, rows, errors, b)
+    feasible = to_domain(problem)  # all dual variables by the same factor
+    off = errors.dual_sum + _moved_by_scaling(problem, scaled, errors) + feasible * u_size
+    length = errors.weights + u_size + off
+    least = hidden_by_underflow(problem.lam / problem.penalty.convexity(), length)
     blur = (sums + units) * terms.value + sums * problem.lam * cost + errors.value + least
     blur += _rise(_slope(loss), loss.smoothness, terms.value, errors.scores)
     if math.isnan(plain + blur):
         return NOTHING._replace(primal=primal, blur=math.inf if math.isnan(blur) else blur)
-    scaled, moved = scaling(problem, terms, rows, errors, b)
-    feasible = to_domain(problem)  # all dual variables by the same factor
     size = 2.0 * (terms.value + terms.excess + terms.cross)
     evaluated = units * (size + loss.unit * (terms.mass + terms.energy))
     excess = (1.0 + sums) * terms.excess + evaluated
@@ -239,7 +254,6 @@ def evaluate(
     # than that part of its loss; where a vote is rounded to nothing, x log x is lost as well
     lost = LOST * terms.mass if classes > 1 else 0.0
     excess += scaled * (terms.value + moved) + feasible * (terms.value + lost) + errors.excess
-    off = errors.dual_sum + _moved_by_scaling(problem, scaled, errors) + feasible * u_size
     part = slack_above(problem.penalty, cost, slack, sums, off)
     gap = excess + problem.lam * part + least
     if math.isnan(gap):
@@ -279,8 +293,9 @@ def _with_dual(
     off = errors.dual_sum + scaled * errors.lengths
     lost = (sums + EVALUATION * UNIT + scaled + feasible) * size + sums * lam * penalty
     off += feasible * u_size
-    lost += lam * (u_size * off + 0.5 * off * off) / problem.penalty.convexity()
-    lost += hidden_by_underflow(lam)
+    convexity = problem.penalty.convexity()
+    lost += lam * (u_size * off + 0.5 * off * off) / convexity
+    lost += hidden_by_underflow(lam / convexity, u_size + off)
     gap = _difference_above(found.primal, -losses - lam * penalty - lost) + found.blur
     if not gap < found.gap:
         return found

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from zerogap.problem.centring import Centred, centred
-from zerogap.problem.gap import ENOUGH, UNIT, displaced, gamma, hidden_by_underflow, is_blurred
+from zerogap.problem.gap import ENOUGH, TINY, UNIT, displaced, gamma, is_blurred
 from zerogap.problem.proving import Proof
 from zerogap.solvers.checkpoint import CheckpointError
 from zerogap.solvers.protocol import Answer, Solver
@@ -236,4 +236,4 @@ def _floor(inner: Centred, scale: float, primal: float) -> float:
         largest = problem.largest_target + abs(inner.target)
         unit = 8.0 * UNIT * largest  # in the last place of the targets
         least = float(problem.loss.value(unit, 0.0))
-    return max(FLOOR * scale, least, 4.0 * hidden_by_underflow(problem.lam))  # where P is zero
+    return max(FLOOR * scale, least, 4.0 * TINY)  # what underflow may hide, where P is zero

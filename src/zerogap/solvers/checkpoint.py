@@ -158,7 +158,8 @@ def _check_scalar(name: str, saved: Any, fresh: Any) -> None:
     """Refuse numbers and texts of another type than the run's own."""
     like = {float: (int, float), int: (int,), bool: (bool,), str: (str,)}
     kinds = like.get(type(fresh), (int, float, bool, str, list, type(None)))
-    beyond = isinstance(saved, int) and not 0 <= saved <= _LARGEST
+    least = min(0, fresh) if isinstance(fresh, int) else 0  # no count falls below its first value
+    beyond = isinstance(saved, int) and not least <= saved <= _LARGEST
     if beyond or not isinstance(saved, kinds) or (isinstance(saved, bool) and bool not in kinds):
         raise FileError(f"its {name!r} is {short(saved)}")
 
