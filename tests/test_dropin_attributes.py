@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn import linear_model as theirs
 from sklearn import svm as their_svm
 from sklearn.datasets import make_classification, make_regression
+from sklearn.exceptions import ConvergenceWarning
 
 from zerogap import linear_model, svm
 
@@ -16,7 +17,7 @@ CLASSES = make_classification(120, 6, n_informative=4, random_state=3)
 MANY = make_classification(150, 7, n_informative=5, n_classes=3, random_state=4)
 NUMBERS = make_regression(100, 5, noise=5, random_state=5)
 SEVERAL = make_regression(90, 5, n_targets=3, noise=5, random_state=6)
-OF_THE_METHOD = {"n_iter_", "solver_", "certificate_", "choice_", "dual_gap_", "t_"}
+OF_THE_METHOD = {"solver_", "certificate_", "choice_"}
 CLASSIFIERS = {
     "LogisticRegression": {},
     "LogisticRegressionCV": {"Cs": 2, "cv": 2},
@@ -110,6 +111,52 @@ def test_a_search_has_the_penalty_that_is_named(penalty):
     other.fit(*CLASSES)
     np.testing.assert_allclose(mine.coef_, other.coef_, atol=1e-6)
     assert mine.C_ == other.C_
+
+
+@pytest.mark.parametrize("name", ["Ridge", "RidgeClassifier"])
+def test_iterative_ridge_counts_the_epochs_of_each_target(name):
+    y = SEVERAL[1] if name == "Ridge" else (SEVERAL[1] > 0).astype(int)
+    compare(name, {"solver": "saga"}, SEVERAL[0], y)
+
+
+@pytest.mark.parametrize("name", ["ElasticNet", "HuberRegressor", "LogisticRegression"])
+def test_a_warm_start_at_the_optimum_takes_no_epoch(name):
+    X, y = CLASSES if name == "LogisticRegression" else NUMBERS
+    model = getattr(linear_model, name)(warm_start=True, tol=1e-5).fit(X, y)
+    assert np.ravel(model.n_iter_)[0] > 0
+    model.set_params(tol=1e-2).fit(X, y)
+    assert np.ravel(model.n_iter_)[0] == 0
+    assert model.certificate_.relative_gap <= 1e-4
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 7])
+def test_huber_keeps_to_its_limit_of_epochs(epochs):
+    with pytest.warns(ConvergenceWarning):
+        model = linear_model.HuberRegressor(max_iter=epochs, tol=1e-8).fit(*NUMBERS)
+    assert model.n_iter_ == epochs
+
+
+@pytest.mark.parametrize("name", ["LogisticRegression", "LogisticRegressionCV"])
+def test_an_elastic_net_without_a_share_of_l1_is_refused(name):
+    share = "l1_ratios" if name.endswith("CV") else "l1_ratio"
+    model = getattr(linear_model, name)(**{share: None})
+    if not hasattr(model, "penalty"):
+        pytest.skip("scikit-learn has removed the parameter")
+    with pytest.raises(ValueError, match="l1_ratio"):
+        model.set_params(penalty="elasticnet").fit(*CLASSES)
+
+
+def test_batches_may_be_dense_or_sparse_and_weights_come_third_in_regression():
+    X, y = NUMBERS
+    weights = np.linspace(0.5, 2.0, len(y))
+    model = linear_model.SGDRegressor(alpha=0.1, tol=1e-8).partial_fit(X[:50], y[:50], weights[:50])
+    model.partial_fit(sparse.csr_array(X[50:]), y[50:], weights[50:])
+    whole = linear_model.SGDRegressor(alpha=0.1, tol=1e-8).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-6)
+    with pytest.warns(UserWarning, match="begins anew"):
+        whole.partial_fit(X, y)
+    with pytest.raises(ValueError, match="early_stopping should be False"):
+        whole.set_params(early_stopping=True).partial_fit(X, y)
 
 
 def test_partial_fit_knows_the_classes_that_are_to_come():

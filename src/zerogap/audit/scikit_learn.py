@@ -54,6 +54,8 @@ def linear_svm(model: Any) -> Convention:
 
 def logistic_regression(model: Any) -> Convention:
     """C sum s_i phi_i + penalty; liblinear regularises the intercept, the other solvers do not."""
+    if model.penalty == "elasticnet" and model.l1_ratio is None:
+        raise ValueError("penalty='elasticnet' needs an l1_ratio between 0 and 1, got None")
     penalty = {None: None, "deprecated": "elasticnet"}.get(model.penalty, model.penalty)
     l1_ratio = {"l2": 0.0, "l1": 1.0, None: 1.0}.get(penalty, model.l1_ratio or 0.0)
     multi_class = getattr(model, "multi_class", "auto")  # until scikit-learn 1.7

@@ -168,6 +168,8 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
     def _ratios(self: Any) -> np.ndarray:
         """Set `l1_ratios_` as scikit-learn does, and return the shares of L1 to choose from."""
         given = not (self.l1_ratios is None or isinstance(self.l1_ratios, str))
+        if self.penalty == "elasticnet" and not given:
+            raise ValueError("penalty='elasticnet' needs l1_ratios, a list of numbers in [0, 1]")
         self.l1_ratios_ = np.asarray(self.l1_ratios if given else [None])
         fixed = {"l1": 1.0, "l2": 0.0}.get(self.penalty)
         if given and fixed is None:
@@ -253,7 +255,7 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
     def _keep_paths(self: Any, models: list[list[Any]], shape: tuple[int, ...]) -> None:
         """Set what is known of every fit, in the shapes of `use_legacy_attributes`."""
         scores = self.choice_.scores.reshape(shape)
-        epochs = np.array([[int(m.n_iter_[0]) for m in row] for row in models]).reshape(shape)
+        epochs = np.array([[m.n_iter_[0] for m in row] for row in models]).reshape(shape)
         paths = np.array(
             [
                 [np.column_stack([m.coef_, m.intercept_][: 1 + m.fit_intercept]) for m in row]

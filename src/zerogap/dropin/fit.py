@@ -204,8 +204,13 @@ class DropIn(OnProcessor):
 
     def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
         """Set the fitted attributes, in the shapes that scikit-learn gives them."""
-        self.coef_, self.n_iter_ = coef, epochs_of(self.certificate_)
+        self.coef_, self.n_iter_ = coef, self._epochs_of(self.certificate_)
         self.intercept_ = intercept if self.fit_intercept else 0.0
+
+    def _epochs_of(self: Any, certificate: Certificate) -> int:
+        """Return the epochs of a fit: at least one, or none if it began at an optimum."""
+        least = 0 if getattr(self, "warm_start", False) else 1
+        return max(least, int(np.ceil(certificate.epochs)))
 
 
 class RegressorDropIn(DropIn):
@@ -260,8 +265,3 @@ def model_of(results: list[Result], convention: Convention) -> tuple[np.ndarray,
     if convention.loss.task == "multiclass" and len(coef) == 2:  # only differences matter
         coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
     return np.ascontiguousarray(coef), intercept
-
-
-def epochs_of(certificate: Certificate) -> int:
-    """Return the epochs of a fit, at least one."""
-    return max(1, int(np.ceil(certificate.epochs)))

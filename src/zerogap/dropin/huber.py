@@ -69,15 +69,21 @@ class HuberRegressor(RegressorDropIn, linear_model.HuberRegressor):
             run = _Scales(self, rows, targets, weights)
         except UnknownObjective as reason:
             return self._fit_by_scikit_learn(reason, X, y, sample_weight, {})
-        found = run.best()
+        found = run.best(self._previous(rows.shape[1]) if self.warm_start else None)
         self.certificate_, self.scale_ = found, np.float64(run.scale)
         w, b = run.result.w, run.result.b
         self._keep(np.asarray(w)[None, :], np.array([b]), 1)
         self.outliers_ = np.abs(targets - rows @ self.coef_ - self.intercept_) > (
             self.scale_ * self.epsilon
         )
-        warn_if_short(found, self.tol**2)
+        warn_if_short(found, run.asked)
         return self
+
+    def _previous(self: Any, n_features: int) -> tuple[float, Answer] | None:
+        """Return the scale and the model of the last fit, if there was one of as many features."""
+        if len(getattr(self, "coef_", ())) != n_features or not self.scale_ > 0:
+            return None
+        return float(self.scale_), (self.coef_, float(self.intercept_), None)
 
 
 class _Scales:
@@ -88,6 +94,7 @@ class _Scales:
         self.total = float(weights.sum())
         self.epochs = 0.0
         self.start: Answer | None = None
+        self.asked = max(SMALLEST_GAP, float(model.tol) ** 2)  # relative gap
         middle = np.median(y) if model.fit_intercept else 0.0
         spread = float(np.average(np.abs(y - middle), weights=weights))
         self.least = SMALLEST_SCALE * spread
@@ -96,29 +103,47 @@ class _Scales:
         self.scale = spread
         self.limit = model._epochs()
 
-    def slope(self, log_scale: float) -> float:
-        """Return the slope of min F / S at a scale, and keep the solution there."""
-        self.scale = math.exp(log_scale)
+    def slope(self, log_scale: float, gap: float = SMALLEST_GAP) -> float:
+        """Return the slope of min F / S at a scale, and keep the solution there.
+
+        It is 0, which ends a search for the root, where enough is proved or no epoch is left.
+        """
+        if self.epochs >= self.limit:
+            return 0.0
+        self.log_scale, self.scale = log_scale, math.exp(log_scale)
         problem = self.problem()
         self.result: Result = solve(
             problem,
             Auto(),
-            tol=SMALLEST_GAP,
+            tol=gap,
             max_epochs=max(1.0, self.limit - self.epochs),
             warm_start=self.start,
             random_state=0,
         )
         self.epochs += self.result.certificate.epochs
         self.start = self.result.w, self.result.b, None
-        return 1.0 - _squares(problem, self.result.alpha, self.scale)
+        slope = 1.0 - _squares(problem, self.result.alpha, self.scale)
+        near = abs(slope) * self.scale <= 2.0 * self.asked * self.primal()
+        return 0.0 if near and self.certificate().stop_reason == "converged" else slope
+
+    def primal(self) -> float:
+        """Return F / S of the last solution."""
+        return self.scale + 2.0 / self.scale * self.result.certificate.primal
 
     def problem(self) -> Problem:
         scale, model = self.scale, self.model
         loss, lam = Huber(model.epsilon * scale), model.alpha * scale / self.total
         return Problem(self.rows, self.y, loss, lam, self.weights, model.fit_intercept)
 
-    def best(self) -> Certificate:
-        """Find the root of the slope, and return what is proved there."""
+    def best(self, previous: tuple[float, Answer] | None = None) -> Certificate:
+        """Find the root of the slope, and return what is proved there.
+
+        The search begins at the scale and the model of a previous fit, if there is one.
+        """
+        if previous is not None:
+            self.scale, self.start = previous
+            if self.slope(math.log(self.scale), self.asked / 4) == 0:
+                return self.certificate()
         low = high = math.log(self.scale)
         value = self.slope(low)
         while value > 0 and math.exp(low) > self.least:  # the root is below
@@ -130,7 +155,8 @@ class _Scales:
                 low = high
         if value < 0 and low < high:
             root = brentq(self.slope, low, high, xtol=1e-15, rtol=1e-15, maxiter=60)
-            self.slope(root)
+            if self.log_scale != root:
+                self.slope(root)
         return self.certificate()
 
     def certificate(self) -> Certificate:
@@ -147,7 +173,6 @@ class _Scales:
             shrunk /= math.sqrt(squares) * (1.0 + ROUNDED)
         primal = scale + 2.0 / scale * proof.primal
         gap = 2.0 / scale * proof.gap + scale * (1.0 - squares * (1.0 - 2.0 * ROUNDED))
-        asked, relative = self.model.tol**2, gap / primal
         short = "max_epochs" if self.epochs >= self.limit else "rounding"
         return Certificate(
             primal,
@@ -155,7 +180,7 @@ class _Scales:
             gap,
             epochs=self.epochs,
             seconds=result.certificate.seconds,
-            stop_reason="converged" if relative <= asked else short,
+            stop_reason="converged" if gap <= self.asked * primal else short,
             solver=result.certificate.solver,
             rounding=2.0 / scale * proof.rounding,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,16 +16,13 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from zerogap.audit.convention import Convention, problems_of, targets_of
 from zerogap.audit.parts import bare
 from zerogap.dropin.direct import METHODS, shape_of_one_column
-from zerogap.dropin.fit import (
-    BinarizedDropIn,
-    DropIn,
-    RegressorDropIn,
-    epochs_of,
-)
+from zerogap.dropin.fit import BinarizedDropIn, DropIn, RegressorDropIn
 from zerogap.problem import Problem
 from zerogap.problem.certificate import Certificate
 from zerogap.solvers import Result
 from zerogap.solvers.history import History
+
+ITERATIVE = ("lsqr", "sag", "saga")  # solvers for which scikit-learn's ridge models count steps
 
 
 class LogisticRegression(DropIn, linear_model.LogisticRegression):
@@ -112,6 +111,9 @@ class _Ridge(DropIn):
         if len(coef) == 1 and (dimensions == 2 or is_classifier(self)):  # versions differ here
             self.coef_ = coef.reshape(*shape_of_one_column()[:-1], -1)
         self.solver_ = self.solver
+        iterative = self.solver in ITERATIVE
+        epochs = [self._epochs_of(part) for part in _each(self.certificate_)]
+        self.n_iter_ = np.array(epochs, dtype=np.int32) if iterative else None
 
 
 class Ridge(_Ridge, RegressorDropIn, linear_model.Ridge):
@@ -138,11 +140,11 @@ class ElasticNet(RegressorDropIn, linear_model.ElasticNet):
         super()._keep(coef, intercept, dimensions)
         if len(coef) == 1:
             self.coef_ = coef[0]
-        parts = self.certificate_.parts or (self.certificate_,)
-        gaps = np.array([part.gap for part in parts])
-        self.dual_gap_ = float(gaps[0]) if len(gaps) == 1 else gaps
+        parts = _each(self.certificate_)
+        gaps = np.array([part.gap for part in parts], dtype=coef.dtype)
+        self.dual_gap_ = gaps[0] if len(gaps) == 1 else gaps
         if len(parts) > 1:
-            self.n_iter_ = [epochs_of(part) for part in parts]
+            self.n_iter_ = [self._epochs_of(part) for part in parts]
 
 
 class _SGD(DropIn):
@@ -170,18 +172,16 @@ class _SGD(DropIn):
         finally:
             self._given = None
 
-    def partial_fit(
-        self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> Any:
-        """Fit to all rows that `partial_fit` has been given, these included.
-
-        The result does not depend on how rows were cut into batches.  The model keeps all of them.
-        `classes`, on the first call, are all that will come; one of which no row has come yet has
-        an intercept of minus infinity.  Without them, the model is not fitted until a second class
-        has been seen.
-        """
-        self._more_validate_params()
+    def _fit_further(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
+        self._more_validate_params(for_partial_fit=True)
         first = self._seen is None
+        if first and hasattr(self, "coef_"):
+            warnings.warn(
+                "partial_fit after fit begins anew: only rows of partial_fit are kept, so give it "
+                "the first rows, too",
+                UserWarning,
+                stacklevel=3,
+            )
         if first and classes is not None:
             self._known_classes = np.unique(classes)
         X, y = validate_data(
@@ -189,7 +189,8 @@ class _SGD(DropIn):
         )
         seen: Any = X, y, _check_sample_weight(sample_weight, X, dtype=np.float64)
         if not first:
-            stack = sparse.vstack if sparse.issparse(X) else np.vstack
+            mixed = sparse.issparse(X) or sparse.issparse(self._seen[0])
+            stack = partial(sparse.vstack, format="csr") if mixed else np.vstack
             joined = zip((stack, np.concatenate, np.concatenate), self._seen, seen, strict=True)
             seen = tuple(join([old, new]) for join, old, new in joined)
         known = self._known_classes
@@ -209,6 +210,33 @@ class SGDClassifier(_SGD, DropIn, linear_model.SGDClassifier):
     """The objective of scikit-learn's SGDClassifier, solved: no learning rate."""
 
     _sides: np.ndarray  # of each class against the rest: the only side that has weight, or 0
+
+    def partial_fit(
+        self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> Any:
+        """Fit to all rows that `partial_fit` has been given, these included.
+
+        The result does not depend on how rows were cut into batches.  The model keeps all of them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Further rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        classes : array-like, optional
+            On the first call, all classes that will come; one of which no row has come yet has an
+            intercept of minus infinity.  Without them, the model is not fitted until a second
+            class has been seen.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        self
+            The model of all rows so far, with a `certificate_`.
+        """
+        return self._fit_further(X, y, classes, sample_weight)
 
     def _find_classes(self: Any, y: np.ndarray) -> None:
         if self._known_classes is None:
@@ -243,3 +271,29 @@ class SGDClassifier(_SGD, DropIn, linear_model.SGDClassifier):
 
 class SGDRegressor(_SGD, RegressorDropIn, linear_model.SGDRegressor):
     """The objective of scikit-learn's SGDRegressor, solved: no learning rate."""
+
+    def partial_fit(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit to all rows that `partial_fit` has been given, these included.
+
+        The result does not depend on how rows were cut into batches.  The model keeps all of them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Further rows.
+        y : array-like of shape (n_samples,)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Their weights.
+
+        Returns
+        -------
+        self
+            The model of all rows so far, with a `certificate_`.
+        """
+        return self._fit_further(X, y, None, sample_weight)
+
+
+def _each(certificate: Certificate) -> tuple[Certificate, ...]:
+    """Return the certificates of all targets."""
+    return certificate.parts or (certificate,)
