@@ -12,7 +12,7 @@ from scipy import sparse
 import zerogap as zg
 from problems import make_data
 from zerogap.cuda import DeviceError
-from zerogap.cuda.device import arrays
+from zerogap.cuda.device import arrays, to_host
 from zerogap.problem.gap import CLEAR
 
 try:
@@ -102,6 +102,43 @@ def test_regression_of_cupy_rows():
     other = zg.LinearRegressor("huber", **options).fit(X, y, weights)
     assert isinstance(model.predict(cp.asarray(X)), cp.ndarray)
     np.testing.assert_allclose(model.predict(cp.asarray(X)).get(), other.predict(X), atol=1e-2)
+
+
+def of_torch(X, dtype):
+    torch = pytest.importorskip("torch")
+    return torch.tensor(X, device="cuda").to(getattr(torch, dtype))
+
+
+def of_jax(X, dtype):
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(True):
+        return jax.device_put(X, jax.devices("gpu")[0]).astype(dtype)
+
+
+@pytest.mark.parametrize("make", [of_torch, of_jax])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+def test_tensors_on_the_gpu_stay_there(make, dtype, loss):
+    host, y = make_data("hinge", 200)
+    host = np.clip(np.round(8.0 * host) / 8.0, -15.0, 15.0)  # exact in every type
+    X = make(host, dtype)
+    options = {"lam": 0.01, "tol": 1e-8, "device": "cuda", "random_state": 0}
+    model = zg.LinearClassifier(loss, **options).fit(X, make(y, "float32"))
+    assert model.certificate_.relative_gap <= 1e-8
+    other = zg.LinearClassifier(loss, **options).fit(host, y)
+    results = [model.coef_, model.intercept_, model.dual_coef_, model.predict(X)]
+    results += [model.decision_function(X), model.predict_proba(X)]
+    assert {type(result) for result in results} == {type(X)}
+    assert all(result.__dlpack_device__()[0] == 2 for result in results)
+    np.testing.assert_allclose(to_host(model.coef_), other.coef_, atol=1e-2)
+    np.testing.assert_array_equal(to_host(model.predict(X)), other.predict(host))
+    np.testing.assert_array_equal(model.predict(host), other.predict(host))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_tensors_on_the_gpu_are_not_copied(dtype):
+    X = of_torch(make_data("hinge")[0], dtype)
+    assert buffers(as_device_rows(X)) == X.data_ptr()
 
 
 def test_warm_start_of_cupy_rows():

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from zerogap.io.memory import free_memory as of_host
+from zerogap.io.tensors import as_array, is_on_gpu
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 
@@ -25,12 +26,13 @@ class DeviceError(RuntimeError):
 
 
 def is_on_device(X: Any) -> bool:
-    """Tell whether an array or sparse matrix is on a GPU."""
-    return type(X).__module__.partition(".")[0] in ("cupy", "cupyx")
+    """Tell whether an array, tensor or sparse matrix is on a GPU."""
+    return type(X).__module__.partition(".")[0] in ("cupy", "cupyx") or is_on_gpu(X)
 
 
 def to_host(a: Any) -> Any:
-    """Return an array as numpy's, wherever it is."""
+    """Return an array or tensor as numpy's, wherever it is."""
+    a = as_array(a)
     return a.get() if is_on_device(a) else a
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zerogap.cuda.device import arrays, watched
+from zerogap.io.tensors import as_array
 
 
 def on_device(X: Any) -> Any:
@@ -18,4 +19,4 @@ def on_device(X: Any) -> Any:
 
 def on_device_array(a: Any) -> Any:
     """Return an array on the GPU."""
-    return arrays().asarray(a)
+    return arrays().asarray(as_array(a))

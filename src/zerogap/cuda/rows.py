@@ -26,6 +26,7 @@ from zerogap.cuda.kernels import (
     view,
 )
 from zerogap.cuda.row_kernels import column_sums, no_places, row_products, row_sums
+from zerogap.io.tensors import as_array
 from zerogap.rows import SAMPLED_ROWS, CSRRows, DenseRows, as_rows, find_shift
 
 _PIECE = 2048  # values of a row that WIDTH threads add up; longer rows are cut
@@ -334,7 +335,7 @@ def as_device_rows(X: Any) -> DeviceDenseRows | DeviceCSRRows:
         return X  # type: ignore[return-value]
     if not is_on_device(X):
         return _moved(as_rows(X))
-    return _checked(X)
+    return _checked(as_array(X))
 
 
 def _moved(rows: DenseRows | CSRRows) -> DeviceDenseRows | DeviceCSRRows:

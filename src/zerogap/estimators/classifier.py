@@ -13,8 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from zerogap.cuda.device import is_on_device, to_host
-from zerogap.cuda.placing import on_device_array
+from zerogap.cuda.device import to_host
 from zerogap.estimators.calibration import Calibration, calibrate
 from zerogap.estimators.model import LinearModel
 from zerogap.estimators.outputs import are_integers, label_targets, refuse_several, signs_of
@@ -245,6 +244,9 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             The scores.
         """
+        return self._returned(self._flat_scores(X), X)
+
+    def _flat_scores(self, X: Any) -> np.ndarray:
         scores = self._scores(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
@@ -287,14 +289,11 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         ndarray of shape (n_samples,)
             Labels, of the type of those in `fit`.
         """
-        scores = self.decision_function(X)
+        scores = self._flat_scores(X)
         if self.multilabel_:
-            return (scores > 0).astype(np.int64)
+            return self._returned((scores > 0).astype(np.int64), X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        labels = self.classes_[to_host(codes)]
-        return (
-            on_device_array(labels) if is_on_device(X) and labels.dtype.kind in "biuf" else labels
-        )
+        return self._returned(self.classes_[to_host(codes)], X)
 
     def predict_certified(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the class of each row, and whether the exact optimum is proved to agree.
@@ -417,7 +416,10 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         With more than two classes and one score for each, the one-against-rest probabilities
         divided by their sum.
         """
-        scores, calibration = self._scores(to_host(X)), getattr(self, "calibration_", None)
+        return self._returned(self._probabilities(self._scores(to_host(X))), X)
+
+    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
+        calibration = getattr(self, "calibration_", None)
         joint = self._loss().task == "multiclass" and calibration is None
         if scores.shape[1] > 1 and joint:
             return softmax(scores, axis=1)

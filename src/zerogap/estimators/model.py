@@ -11,11 +11,13 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from zerogap.cuda.device import to_host
 from zerogap.cuda.placing import on_device_array
 from zerogap.estimators.outputs import refuse_several
 from zerogap.estimators.rows import TakesRows
 from zerogap.estimators.rows_that_come import Updatable
 from zerogap.estimators.running import Running
+from zerogap.io.tensors import as_tensor
 from zerogap.leave_one_out import LeaveOneOut, leave_one_out_of
 from zerogap.losses import ALL_LOSSES, Loss, as_loss
 from zerogap.problem.certificate import Certificate
@@ -66,12 +68,12 @@ class LinearModel(Updatable, Running, TakesRows):
         1 / (lam S) stays the same.  It does with ``lam=None``; an explicit lam has to grow as S,
         the sum of the weights, falls.
         """
-        return np.flatnonzero(np.atleast_2d(self.dual_coef_).any(axis=0))
+        return np.flatnonzero(np.atleast_2d(to_host(self.dual_coef_)).any(axis=0))
 
     @property
     def n_support_(self) -> np.ndarray:
         """Number of such rows for each row of `dual_coef_`; of two classes, for each class."""
-        duals = np.atleast_2d(self.dual_coef_)
+        duals = np.atleast_2d(to_host(self.dual_coef_))
         if len(getattr(self, "classes_", ())) == 2:  # their signs are those of the classes
             return np.array([np.sum(duals < 0), np.sum(duals > 0)])
         return np.count_nonzero(duals, axis=1)
@@ -153,9 +155,10 @@ class LinearModel(Updatable, Running, TakesRows):
     def _finish(self) -> Self:
         if self._failure is not None:
             raise self._failure
-        if self._moved:
-            for name in ("coef_", "intercept_", "dual_coef_"):
-                setattr(self, name, on_device_array(getattr(self, name)))
+        for name in ("coef_", "intercept_", "dual_coef_") if self._moved or self._library else ():
+            found = np.asarray(getattr(self, name))  # one model's intercept may be a number
+            found = on_device_array(found) if self._moved else found
+            setattr(self, name, as_tensor(found, self._library))
         if self.certificate_.stop_reason == "interrupted":
             raise KeyboardInterrupt("fit interrupted; the best certified model so far is kept")
         return self

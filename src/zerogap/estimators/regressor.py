@@ -148,7 +148,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
             Predictions, in units of the target.
         """
         scores = self._scores(X)
-        return scores.ravel() if np.ndim(self.coef_) == 1 else scores
+        return self._returned(scores.ravel() if np.ndim(self.coef_) == 1 else scores, X)
 
     def predict_certified(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return predictions, and bounds between which those of the exact optimum lie.

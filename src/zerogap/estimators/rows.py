@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
 from zerogap.cuda.device import is_on_device, to_host
 from zerogap.cuda.placing import on_device, on_device_array
 from zerogap.estimators.outputs import several_targets
+from zerogap.io.tensors import as_array, as_tensor, library_of
 from zerogap.problem.validation import (
     is_plain,
     refuse_targets,
@@ -35,13 +36,15 @@ class TakesRows(BaseEstimator):
     encoder_: Any = None  # of a model file: what turns tables into features
     _task: str
     _moved = False  # whether the fit's rows were on a GPU
+    _library = ""  # whose tensors the fit's results are, if not numpy's or CuPy's arrays
 
     def _rows(self, X: Any, y: Any = _NO_TARGETS) -> Any:
         """Validate X (and y, if this is a fit) by scikit-learn's rules and ours."""
+        if y is not _NO_TARGETS:
+            self._moved, self._library = False, library_of(X)
+        X, y = as_array(X), as_array(y)
         if is_on_device(X):
             return self._device_rows(X, y)
-        if y is not _NO_TARGETS:
-            self._moved = False
         if self.encoder_ is None:
             refuse_type(X)
         common: dict[str, Any] = {
@@ -82,9 +85,9 @@ class TakesRows(BaseEstimator):
                 )
             return rows
         if self.device == "cpu":
-            raise ValueError("X is on a GPU: use device='cuda', or X.get()")
+            raise ValueError("X is on a GPU: use device='cuda', or move X to main memory")
         if self.keep_data:
-            raise ValueError("keep_data needs rows on the processor: use X.get()")
+            raise ValueError("keep_data needs rows in main memory: move X there")
         y = column_or_1d(to_host(y))
         check_consistent_length(np.empty((rows.shape[0], 0)), y)
         self.n_features_in_, self._moved = rows.shape[1], True
@@ -97,3 +100,9 @@ class TakesRows(BaseEstimator):
         place = on_device_array if is_on_device(X) else to_host
         coef, intercept = place(self.coef_), place(self.intercept_)
         return self._rows(X).product(np.atleast_2d(coef)) + intercept
+
+    def _returned(self, result: Any, X: Any) -> Any:
+        """Return numbers where the rows X are and in their kind; text stays in numpy's arrays."""
+        if is_on_device(X) and result.dtype.kind in "biuf":
+            result = on_device_array(result)
+        return as_tensor(result, library_of(X))

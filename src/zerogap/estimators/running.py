@@ -10,7 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 
-from zerogap.cuda.device import DeviceError
+from zerogap.cuda.device import DeviceError, to_host
 from zerogap.cuda.placing import on_device
 from zerogap.estimators.threads import Budget, run_all
 from zerogap.estimators.updates import start_without
@@ -171,16 +171,16 @@ class Running(BaseEstimator):
             return [None] * count
         if self._loss().task == "multiclass":
             return [self._joint_start(shape)]
-        coef = np.atleast_2d(self.coef_)
+        coef = np.atleast_2d(to_host(self.coef_))
         if coef.shape != (count, shape[1]):
             return [None] * count
-        duals = np.atleast_2d(self.dual_coef_)
-        intercepts = np.atleast_1d(self.intercept_)
+        duals = np.atleast_2d(to_host(self.dual_coef_))
+        intercepts = np.atleast_1d(to_host(self.intercept_))
         kept = duals.shape == (count, shape[0])
         return [(coef[k], float(intercepts[k]), duals[k] if kept else None) for k in range(count)]
 
     def _joint_start(self, shape: tuple[int, int]) -> Any:
-        W, b, alpha = self.coef_, self.intercept_, self.dual_coef_.T
+        W, b, alpha = map(to_host, (self.coef_, self.intercept_, self.dual_coef_.T))
         if len(W) == 1:  # two classes, of which the difference was kept: the optimum is symmetric
             W, b = np.vstack([-W, W]) / 2, np.append(-b, b) / 2
             alpha = np.hstack([-alpha, alpha])

@@ -32,6 +32,7 @@ from scipy import sparse
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from zerogap.cuda.device import to_host
 from zerogap.problem import Problem
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.validation import fingerprint, refuse_targets, sample_weights
@@ -90,7 +91,7 @@ def update(model: Any, X: Any, y: Any, sample_weight: Any = None, data: Any = No
     zeros = np.zeros((*model.dual_coef_.shape[:-1], len(new.y)))
     first = model.row_ids_.max() + 1
     ids = np.append(model.row_ids_, np.arange(first, first + len(new.y)))
-    _refit(model, both, np.concatenate([model.dual_coef_, zeros], axis=-1), ids)
+    _refit(model, both, np.concatenate([to_host(model.dual_coef_), zeros], axis=-1), ids)
 
 
 def forget(model: Any, rows: Any, data: Any = None) -> Removal:
@@ -106,7 +107,8 @@ def forget(model: Any, rows: Any, data: Any = None) -> Removal:
                 f"these are the last rows of class {absent[0]!r}: fit a model without the class"
             )
     digest = _digest(old.take(gone), model.row_ids_[gone])
-    alpha, leaves = model.dual_coef_[..., kept], bool(model.dual_coef_[..., gone].any())
+    duals = to_host(model.dual_coef_)
+    alpha, leaves = duals[..., kept], bool(duals[..., gone].any())
     _refit(model, left, np.ascontiguousarray(alpha), model.row_ids_[kept], leaves)
     return Removal(len(gone), digest, before, model.fingerprint_, model.certificate_)
 

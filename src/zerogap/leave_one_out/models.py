@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from zerogap.cuda.device import to_host
 from zerogap.leave_one_out.search import LeaveOneOut, leave_one_out
 from zerogap.problem import Problem
 from zerogap.problem.validation import class_factors, fingerprint, sample_weights
@@ -49,12 +50,12 @@ def leave_one_out_of(
     settings = (model._loss(), model.lam, weights, model.fit_intercept, model.l1_ratio)
     if settings[0].task == "multiclass":
         raise ValueError(f"leave-one-out needs a binary loss, not {settings[0]}: fit 'logistic'")
-    duals = np.atleast_2d(model.dual_coef_)[0]
+    duals = np.atleast_2d(to_host(model.dual_coef_))[0]
     return leave_one_out(
         Problem(rows, targets, *settings),
         start=(
-            np.atleast_2d(model.coef_)[0],
-            float(np.atleast_1d(model.intercept_)[0]),
+            np.atleast_2d(to_host(model.coef_))[0],
+            float(np.atleast_1d(to_host(model.intercept_))[0]),
             duals if len(duals) == len(y) else None,
         ),
         tol=tol,

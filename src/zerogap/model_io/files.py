@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import zerogap
+from zerogap.cuda.device import to_host
 from zerogap.estimators import LinearClassifier, LinearRegressor
 from zerogap.estimators.outputs import refuse_several
 from zerogap.io.atomic import write_file
@@ -137,10 +138,10 @@ def save(
         "encoder": None if encoder is None else encoder.to_json(),
         "training": training or {},
     }
-    arrays = {"coef": model.coef_, "intercept": np.asarray(model.intercept_)}
+    arrays = {"coef": to_host(model.coef_), "intercept": np.asarray(to_host(model.intercept_))}
     if isinstance(model, LinearClassifier):
         arrays["classes"], header["object_classes"] = plain_labels(model.classes_)
-    kept = model.dual_coef_
+    kept = to_host(model.dual_coef_)
     if keep_dual and not kept.size:
         raise ValueError("keep_dual=True, but the model was loaded from a file without duals")
     if kept.size and (kept.nbytes <= _SMALL if keep_dual is None else keep_dual):

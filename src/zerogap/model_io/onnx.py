@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from zerogap.cuda.device import to_host
 from zerogap.estimators.outputs import refuse_several
 from zerogap.io.atomic import write_file
 from zerogap.model_io.onnx_encoder import DOMAINS, encode
@@ -64,8 +65,8 @@ def to_onnx(
     check_is_fitted(model, "coef_")
     refuse_several(model, "ONNX")
     graph = _Graph(onnx, np.dtype(dtype))
-    W = graph.number("coef", np.atleast_2d(model.coef_))
-    b = graph.number("intercept", np.atleast_1d(model.intercept_))
+    W = graph.number("coef", np.atleast_2d(to_host(model.coef_)))
+    b = graph.number("intercept", np.atleast_1d(to_host(model.intercept_)))
     if model.encoder_ is not None:
         X = encode(graph, model.encoder_)
     else:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from zerogap.display import table_html
+from zerogap.io.tensors import is_on_gpu
 from zerogap.kernels.jit import Struct
 from zerogap.losses import Loss, as_loss
 from zerogap.penalties import L2, ElasticNet, as_penalty
@@ -110,7 +111,7 @@ class Problem(Examining, Struct):
         if cls is not Problem:
             return object.__new__(cls)
         many = as_loss(loss).task == "multiclass"
-        if type(X).__module__.startswith(_ON_DEVICE):
+        if type(X).__module__.startswith(_ON_DEVICE) or is_on_gpu(X):
             from zerogap import cuda  # built on this file
 
             return object.__new__(cuda.DeviceMulticlassProblem if many else cuda.DeviceProblem)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from zerogap.io.tensors import as_array
 from zerogap.rows.csr import CSRRows, check_finite, check_size, csr_rows, float_type
 from zerogap.rows.dense import DenseRows
 from zerogap.rows.loops import compress
@@ -40,7 +41,7 @@ def as_rows(X: Any) -> DenseRows | CSRRows:
 
     Parameters
     ----------
-    X : array-like or scipy sparse matrix or array of shape (n_samples, n_features)
+    X : array-like, tensor or scipy sparse matrix or array of shape (n_samples, n_features)
         float32 and float64 are used as they are, C-contiguous or CSR with int32 or int64 indices;
         anything else numeric is converted.  The arrays must not change while they are in use.
 
@@ -55,7 +56,7 @@ def as_rows(X: Any) -> DenseRows | CSRRows:
         return csr_rows(X)
     if np.ma.isMaskedArray(X):
         raise ValueError("X is a masked array: fill or drop the masked entries first")
-    X = np.asarray(X)
+    X = np.asarray(as_array(X))
     if X.ndim != 2:
         hint = "; X.reshape(-1, 1) makes one feature of it" if X.ndim == 1 else ""
         raise ValueError(f"X must be two-dimensional, got {X.ndim} dimension(s){hint}")
