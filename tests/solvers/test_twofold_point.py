@@ -7,7 +7,7 @@ import pytest
 
 import zerogap as zg
 from zerogap.problem.centring import centred
-from zerogap.solvers.twofold_point import can_be_twofold, twofold_method
+from zerogap.solvers.twofold_point import can_be_twofold, twofold_methods
 from zerogap.solvers.twofold_system import is_feasible
 
 MARGIN = ("hinge", "smooth-hinge", "squared-hinge", "logistic")
@@ -30,7 +30,7 @@ def nearly_copied(loss, seed, n=40, **settings):
 def run(problem, tol=1e-6):
     """Return the method, its last state and the problem that it works on."""
     inner = centred(problem).problem
-    method = twofold_method(inner)
+    method = twofold_methods(inner)[0]
     state = method.begin(inner, np.random.default_rng(0))
     state.tol = tol
     for _ in range(200):

@@ -13,28 +13,34 @@ from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.block_newton import BlockNewton, why_not
 from zerogap.solvers.block_sdca import BlockSDCA
+from zerogap.solvers.certifying import FLOOR
+from zerogap.solvers.costs import (
+    epoch_cost,
+    has_few_features,
+    is_slow,
+    least_epochs,
+    most_epochs_left,
+    second_cost,
+)
 from zerogap.solvers.free_variables import has_faces
-from zerogap.solvers.hessian import DIRECT, moments_cost, worth_sampling
+from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.history import Record
 from zerogap.solvers.interior_point import InteriorPoint
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.rotation import can_rotate, rotated, simpler
 from zerogap.solvers.sdca import SDCA
 from zerogap.solvers.second import (
-    begins_sharp,
     can_sharpen,
     is_finite,
     is_hopeless,
     is_small,
     second_methods,
-    sharp_method,
+    sharp_methods,
 )
-from zerogap.solvers.twofold_point import TwofoldPoint
+from zerogap.solvers.twofold_point import TwofoldNewton, TwofoldPoint
 
 NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a few steps, or never
-MOST_PASSES_LEFT = 50  # over a store: Newton's method takes about as many with kinks, ten without
 STALLED_PASSES = 50  # over a store, without a tenth of the gap gained, where there is no other way
-MOST_EPOCHS_LEFT = 300  # of SDCA, however cheap they are: budgets count epochs
 ENOUGH_EPOCHS = 50  # of SDCA where other methods take milliseconds
 EPOCHS_OF_A_RATE = 3  # epochs that tell a rate: gaps swing
 RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
@@ -42,6 +48,8 @@ RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the
 MOST_STEPS = 120
 IDLE_STEPS = 40  # of a second-order method, without half the gap or 1 % of the objective gained,
 IDLE_BEFORE_NEXT = 10  # or so many, if there is another method for many classes to be tried
+MOST_TWOFOLD_STEPS = 40  # of Newton's method in twice the precision, where interior points follow
+AT_ZERO = 0.5  # of the gap that counts as zero: an objective that needs no dual variables
 DOUBTED_ESTIMATES = 3  # of a gap that certificates do not confirm, until the next method is tried
 NAMES = {
     "MulticlassNewton": "Newton",
@@ -76,6 +84,7 @@ class AutoState(State):
     sharp: bool = False  # whether there was such a change
     tol: float = 0.0
     reason: str = ""
+    zero: float = 0.0  # objective that counts as zero
     problem: Problem | None = field(default=None, metadata={"saved": False})  # to be solved instead
     outward: Any = field(default=None, metadata={"saved": False})  # from its weights to the given
 
@@ -116,7 +125,7 @@ class Auto(Solver):
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> AutoState:
         state = AutoState(rng, draw=rng)
-        coordinates = simpler(problem, is_hopeless(problem) and not begins_sharp(problem))
+        coordinates = simpler(problem, is_hopeless(problem))
         if coordinates.problem is not problem:
             state.problem, state.outward = coordinates.problem, coordinates.outward
             if warm is not None:
@@ -128,6 +137,7 @@ class Auto(Solver):
         state.reason = _reason_for_second(problem, inner) if len(state.methods) > 1 else ""
         state.stage = 1 if state.reason else 0
         state.part = self._method(state).begin(inner, rng, warm)
+        state.zero = AT_ZERO * FLOOR * float(problem.constant_loss(problem.constant()))
         return state
 
     def reshape(self, problem: Problem, state: AutoState, saved: dict[str, Any]) -> None:
@@ -139,7 +149,7 @@ class Auto(Solver):
         inner = self._inner(problem, state)
         state.methods = _methods(inner)
         if saved["sharp"]:
-            state.methods = (*state.methods, cast("Solver", sharp_method(problem)))
+            state.methods = (*state.methods, *sharp_methods(problem))
         if state.stage >= len(state.methods):
             raise ValueError("there is not enough free memory for the method that it goes on with")
         state.part = self._method(state).begin(inner, np.random.default_rng(0))
@@ -163,6 +173,8 @@ class Auto(Solver):
             if estimate is not None and estimate <= tol:
                 state.doubted += problem.loss.task == "multiclass"
         self._reconsider(problem, state, record.epoch, record.gap, primal)
+        if self._value(state) <= state.zero:
+            state.zero = AT_ZERO * self._value(state)  # it was not enough
 
     def _reconsider(
         self, problem: Problem, state: AutoState, epoch: float, gap: float, primal: float
@@ -187,14 +199,14 @@ class Auto(Solver):
             decades = math.log10(gap / target)
             rate = math.log10(state.gap / gap) / epochs if 0 < gap < state.gap else 0.0
             left = decades / rate if rate > 0 else math.inf
-            second = math.inf if inner.streamed else _second_cost(inner, decades)
-            hopeless = left > _most_epochs_left(inner) or (
-                left * _epoch_cost(inner) > second and not self._settles(problem, state)
+            second = math.inf if inner.streamed else second_cost(inner, decades)
+            hopeless = left > most_epochs_left(inner) or (
+                left * epoch_cost(inner) > second and not self._settles(problem, state)
             )
             kinks = not math.isfinite(inner.loss.smoothness)  # gaps fall by fits and starts
             if epoch > ENOUGH_EPOCHS and kinks and not inner.streamed and is_small(inner):
                 hopeless = True  # however few epochs seem to be left
-            if hopeless and epoch >= _least_epochs(inner):
+            if hopeless and epoch >= least_epochs(inner):
                 about = f"{left:.2g}" if left < 1e6 else "countless"
                 state.switch, state.reason = True, f"{about} epochs of SDCA seemed to be left"
         if epoch >= 2.0 * state.epoch:
@@ -206,6 +218,8 @@ class Auto(Solver):
             return None  # a certificate may end the run
         if state.switch:
             return math.inf  # the other method, which begins now, may know its own
+        if self._value(state) <= state.zero:
+            return 0.0
         if inner is problem or state.stage:
             waits = not state.stage and len(state.methods) > 1
             if waits and not self._settles(problem, state):
@@ -273,7 +287,7 @@ class Auto(Solver):
     def _watch(self, problem: Problem, inner: Problem, state: AutoState, method: Solver) -> None:
         """Ask for the next method if this one makes no progress."""
         estimate = method.relative_gap(inner, state.part)
-        value = getattr(state.part, "value", math.inf)
+        value = self._value(state)
         gained = estimate is not None and estimate < 0.5 * state.best_estimate
         if gained or value < state.best_value - 0.01 * abs(state.best_value):
             state.best_estimate = math.inf if estimate is None else estimate
@@ -282,6 +296,8 @@ class Auto(Solver):
             state.idle += 1
         idle = state.idle > IDLE_STEPS and not isinstance(method, TwofoldPoint)
         stuck = idle or getattr(state.part, "stalled", False)
+        if isinstance(method, TwofoldNewton) and state.stage < len(state.methods) - 1:
+            stuck = stuck or state.updates / inner.shape[0] - state.since > MOST_TWOFOLD_STEPS
         patient = isinstance(method, TwofoldPoint)  # it knows when it has stalled
         if state.stage < len(state.methods) - 1 and state.tol > 0.0 and not patient:
             stuck = stuck or state.updates / inner.shape[0] - state.since > MOST_STEPS
@@ -301,6 +317,8 @@ class Auto(Solver):
             else:  # without a tolerance a budget ends the run, and SDCA never stops
                 state.switch, state.final = True, (last or state.sharpen) and not state.rotate
                 state.reason = f"{self._name(state)} stalled"
+        elif stuck and state.sharp and state.stage < len(state.methods) - 1:
+            state.switch, state.reason = True, f"{self._name(state)} stalled"
         elif stuck and state.sharp:
             state.stalled = True
 
@@ -319,12 +337,12 @@ class Auto(Solver):
             name = self._name(state)
             state.before += f"{name} for {epoch - state.since:g} epochs, then "
         answer: Answer | None = self._method(state).answer(inner, state.part)
-        state.stage = 0 if state.final else state.stage + 1
+        state.stage = 0 if state.final and not state.sharp else state.stage + 1
         if state.sharpen:
             state.problem = state.outward = answer = None
-            sharp = cast("Solver", sharp_method(problem))
-            state.methods, inner = (*_methods(problem), sharp), problem
-            state.stage, state.sharpen, state.sharp = len(state.methods) - 1, False, True
+            before, inner = _methods(problem), problem
+            state.methods = (*before, *sharp_methods(problem))
+            state.stage, state.sharpen, state.sharp = len(before), False, True
             state.turned = False
         elif state.rotate:
             state.problem, state.outward, _ = rotated(inner)
@@ -342,6 +360,10 @@ class Auto(Solver):
         if state.sharp:
             state.part.tol = state.tol
         method.prepare(inner, state.part)
+
+    def _value(self, state: AutoState) -> float:
+        """Return the objective, if the method at work knows it."""
+        return getattr(state.part, "value", math.inf)
 
     def _name(self, state: AutoState) -> str:
         name = type(self._method(state)).__name__
@@ -377,7 +399,7 @@ def _reason_for_second(problem: Problem, inner: Problem) -> str:
     if problem.streamed:
         return ""
     if problem.loss.task == "multiclass":
-        slow = math.isfinite(problem.loss.smoothness) and _is_slow(inner)
+        slow = math.isfinite(problem.loss.smoothness) and is_slow(inner)
         return "coordinate ascent would take many epochs" if slow else ""
     if not isinstance(problem.penalty, L2):
         smooth = math.isfinite(problem.loss.smoothness)
@@ -385,66 +407,7 @@ def _reason_for_second(problem: Problem, inner: Problem) -> str:
     # on inner products SDCA is soon done, and only where Newton's steps are few they are sooner
     if inner is not problem and isinstance(problem.loss, Logistic):
         return ""
-    if not _has_few_features(inner):
+    if not has_few_features(inner):
         return ""
     few = "few features" if inner.shape[1] <= DIRECT else "several rows for each feature"
     return f"there are {few}"
-
-
-def _has_few_features(problem: Problem) -> bool:
-    n, d = problem.shape
-    if not math.isfinite(problem.loss.smoothness):
-        return n >= 200 * d
-    if d > DIRECT:  # measured: with several rows per feature five steps or so are enough
-        return n >= 4 * d and (_condition(problem) >= 1.5 or _is_slow(problem))
-    return _is_slow(problem)
-
-
-def _condition(problem: Problem) -> float:
-    """Return about how much more curvature the losses have than the penalty."""
-    return problem.mean_sqnorm * problem.loss.smoothness / problem.lam / problem.shape[0]
-
-
-def _is_slow(problem: Problem) -> bool:
-    """Tell whether SDCA, whose epochs grow with the condition, takes longer than Newton's steps."""
-    epochs = 3.0 + 3.0 * _condition(problem)
-    return epochs * _epoch_cost(problem) > _second_cost(problem, 1.0)
-
-
-def _most_epochs_left(problem: Any) -> int:
-    """Return the epochs of SDCA from which on another method is worth it, whatever they cost."""
-    return MOST_PASSES_LEFT if problem.streamed else MOST_EPOCHS_LEFT
-
-
-def _least_epochs(problem: Problem) -> int:
-    """Return the epochs of SDCA before its rate is believed: with kinks rows are decided late."""
-    kinks = not math.isfinite(problem.loss.smoothness)
-    return 20 if kinks and problem.shape[1] > DIRECT else 0
-
-
-def _epoch_cost(problem: Problem) -> float:
-    """Nanoseconds of an epoch of SDCA, roughly."""
-    if problem.loss.task == "multiclass":  # measured on digits
-        return (1.0 * problem.rows.stored + 30.0 * problem.shape[0]) * problem.weight_shape[0]
-    per_row = 250.0 if isinstance(problem.loss, Logistic) else 30.0
-    return 3.0 * problem.rows.stored + per_row * problem.shape[0]
-
-
-def _second_cost(problem: Problem, decades: float) -> float:
-    """Nanoseconds of a second-order method for so many decades of the gap, roughly."""
-    n, d = problem.shape
-    smooth = math.isfinite(problem.loss.smoothness)
-    stored, per_row = problem.rows.stored, problem.rows.stored / n
-    if problem.loss.task == "multiclass":
-        classes = problem.weight_shape[0]
-        flat = d * classes
-        direct = 1.0 * n * flat * flat + 0.02 * flat**3 if flat <= DIRECT else math.inf
-        step = min(direct, 40.0 * stored * classes) + 3e5
-        return ((4.0 + 2.0 * decades) if smooth else (10.0 + 3.0 * decades)) * step
-    if d > DIRECT:  # some conjugate gradients for each step, of few after SDCA
-        steps = 4.0 + 2.0 * decades if smooth else 60.0 + 20.0 * decades
-        return steps * (15.0 * stored + 100.0 * d)
-    sampled = min(n, worth_sampling(problem.rows))
-    moments = 2.0 * per_row * sampled * moments_cost(problem.rows)
-    step = 4.0 * stored + 60.0 * n + moments + 0.02 * d**3 + 3e5
-    return ((2.0 + decades) if smooth else (5.0 + 8.0 * decades)) * step

@@ -78,6 +78,7 @@ class InteriorPointState(State):
     best: float = math.inf  # gap of the best point: close to rounding later ones are worse
     best_w: np.ndarray = field(default_factory=lambda: _EMPTY)
     best_alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
+    value: float = math.inf  # objective, before the last step
     stalled: bool = False  # nothing more can be gained
 
 
@@ -166,7 +167,8 @@ class InteriorPoint(Solver):
     def _step(self, problem: Any, state: InteriorPointState) -> None:
         """Predict where mu could fall to along a straight line, then aim there along a curve."""
         system = self._system(problem, state)
-        mu, parts = system.mu, system.parts
+        mu, parts, objective = system.mu, system.parts, system.objective()
+        state.value = objective / system.total_weight
         if state.centrings:
             near = system.recentre(state.goal) <= NEAR
             state.centrings = 0 if near else state.centrings - 1
@@ -181,7 +183,7 @@ class InteriorPoint(Solver):
         _, longest = system.turn(0.0)
         reached = sum(part.reach(min(1.0, longest)) for part in parts) / system.products
         sigma = max(0.0, min(1.0, reached / mu)) ** 3
-        enough = max(EXACT_GAP, PART_OF_GAP * state.tol / system.products) * system.objective()
+        enough = max(EXACT_GAP, PART_OF_GAP * state.tol / system.products) * objective
         least = max(state.least, enough)
         if longest < CORRECTED:
             for part in parts:

@@ -27,6 +27,7 @@ class System:
     """
 
     hessian: Any
+    total_weight = 1.0  # of all rows
 
     def __init__(self, problem: Any, w: np.ndarray, rows: Any, coordinates: Any) -> None:
         self.problem, self.w, self.rows, self.coordinates = problem, w, rows, coordinates

@@ -18,14 +18,13 @@ from zerogap.solvers.multiclass_newton import MOST_DIRECT, MulticlassNewton
 from zerogap.solvers.newton import Newton
 from zerogap.solvers.protocol import Solver
 from zerogap.solvers.twofold_multiclass import TwofoldVotesPoint
-from zerogap.solvers.twofold_point import TwofoldPoint, can_be_twofold, twofold_method
+from zerogap.solvers.twofold_point import TwofoldPoint, can_be_twofold, twofold_methods
 
 LEAST_TOLERANCE = 1e-13  # relative gap: less is not proved in twice the precision, either
 SOON_TWOFOLD = 3e6  # n d^2 up to which twice the precision takes less time than other methods
 SMALL_TABLE = 3e5  # n d^2: an interior point step takes a millisecond or so
 MOST_TWOFOLD = 1000  # weights of all classes: a factor in twice the precision takes 0.3 s
 TWOFOLD_WORK = 4e9  # multiplications of pairs, n (d C)^2: half a second
-TWOFOLD_FIRST = 1e9  # of these: a step takes a tenth of a second
 # Mean of |x|^2 / (lam n) from which coordinate ascent is hopeless: on raw tables it takes
 # thousands of epochs from 1e3 on, and the scaled data sets of the race are below 1e3 at C = 1.
 HOPELESS_CONDITION = 1e4
@@ -67,8 +66,8 @@ def second_methods(problem: Problem) -> list[Solver]:
 def _multiclass_methods(problem: Problem) -> list[Solver]:
     """Return the methods for many classes.
 
-    On raw tables twice the precision comes first, where that is cheap: double precision mostly
-    ends without a proof there.
+    Twice the precision comes after them, where they end without a proof: on raw tables of softmax
+    that is one in ten, and it takes ten times as long.
     """
     if not isinstance(problem.loss, Softmax | MulticlassHinge):
         return []
@@ -76,32 +75,23 @@ def _multiclass_methods(problem: Problem) -> list[Solver]:
     straight, work = isinstance(problem.loss, MulticlassHinge), n * flat * flat
     few = isinstance(problem.penalty, L2) or flat <= MOST_DIRECT
     newton: list[Solver] = [MulticlassNewton()] if few else []
-    rough: list[Solver] = newton
     if straight and flat <= DIRECT:
-        rough = [*newton, InteriorPoint()] if work > LARGE_TABLE else [InteriorPoint(), *newton]
-    if is_small_enough(problem) and is_hopeless(problem) and work <= TWOFOLD_FIRST:
-        return [TwofoldVotesPoint(), *rough]
-    return rough
+        return [*newton, InteriorPoint()] if work > LARGE_TABLE else [InteriorPoint(), *newton]
+    return newton
 
 
-def sharp_method(problem: Problem) -> Solver | None:
-    """Return the method in twice the precision, if there is one that takes seconds at most."""
+def sharp_methods(problem: Problem) -> list[Solver]:
+    """Return the methods in twice the precision that take seconds at most, as they are tried."""
     if problem.loss.task != "multiclass":
-        return twofold_method(problem) if can_be_twofold(problem) else None
+        return list(twofold_methods(problem)) if can_be_twofold(problem) else []
     known = isinstance(problem.loss, Softmax | MulticlassHinge)
-    return TwofoldVotesPoint() if known and is_small_enough(problem) else None
-
-
-def begins_sharp(problem: Problem) -> bool:
-    """Tell whether twice the precision comes first."""
-    first = [] if problem.streamed else second_methods(problem)[:1]
-    return any(isinstance(method, TwofoldPoint) for method in first)
+    return [TwofoldVotesPoint()] if known and is_small_enough(problem) else []
 
 
 def can_sharpen(problem: Problem, methods: tuple[Solver, ...], tol: float) -> bool:
     """Tell whether twice the precision is possible, and not among the methods already."""
     tried = any(isinstance(method, TwofoldPoint) for method in methods)
-    return not tried and tol >= LEAST_TOLERANCE and sharp_method(problem) is not None
+    return not tried and tol >= LEAST_TOLERANCE and bool(sharp_methods(problem))
 
 
 def is_small(problem: Problem) -> bool:

@@ -156,6 +156,7 @@ class TwofoldNewton(TwofoldPoint):
         system = self._system(problem, state)
         near = system.recentre(state.mu) <= NEAR
         value = system.objective()
+        state.value = value / system.total_weight
         state.idle = 0 if value < LESS * state.gained else state.idle + 1
         state.gained = min(value, state.gained)
         if near:
@@ -178,14 +179,17 @@ class TwofoldNewton(TwofoldPoint):
             state.best, state.best_w, state.best_alpha = gap, w, alpha
 
 
-def twofold_method(problem: Any) -> TwofoldPoint:
-    """Return the method in twice the precision for a loss of one score."""
+def twofold_methods(problem: Any) -> list[TwofoldPoint]:
+    """Return the methods in twice the precision for a loss of one score, the better one first."""
     lines = shape_of(problem.loss)
-    # measured: interior points of endless parabolas run away where columns differ by 1e10 in size,
-    # and Newton steps where parabolas end in lines, which have no curvature
+    # measured: interior points of endless parabolas may run away where columns differ by 1e10 in
+    # size, and Newton steps run from one active set to the next where classes can be separated, or
+    # where parabolas end in lines, which have no curvature
     ends = math.isfinite(problem.loss.lipschitz)
-    points = lines.segments and (ends or problem.l1_ratio)
-    return TwofoldPoint() if points else TwofoldNewton()
+    points: list[TwofoldPoint] = [TwofoldPoint()] if lines.segments else []
+    if points and (ends or problem.l1_ratio):
+        return points
+    return [TwofoldNewton(), *points]
 
 
 def can_be_twofold(problem: Any) -> bool:

@@ -209,6 +209,7 @@ class TwofoldSystem:
         self.products = sum(part.products for part in self.parts)
         self.mu = sum(part.weigh() for part in self.parts) / max(self.products, 1e-300)
         self.d, self.l1 = table.n_weights, np.zeros(len(table.scale))
+        self.total_weight = float(table.problem.share.sum())
         if coordinates is not None:
             # scores of units are such that each has the weight of a row
             self.l1[: self.d] = table.problem.lam * table.problem.l1_ratio * table.scale[: self.d]

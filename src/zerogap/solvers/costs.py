@@ -1,0 +1,73 @@
+"""What methods cost, roughly, and which of them a problem of some shape should begin with."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from zerogap.losses import Logistic
+from zerogap.problem import Problem
+from zerogap.solvers.hessian import DIRECT, moments_cost, worth_sampling
+
+MOST_PASSES_LEFT = 50  # over a store: Newton's method takes about as many with kinks, ten without
+MOST_EPOCHS_LEFT = 300  # of SDCA, however cheap they are: budgets count epochs
+
+
+def has_few_features(problem: Problem) -> bool:
+    """Tell whether there are so few features that a second-order method should begin."""
+    n, d = problem.shape
+    if not math.isfinite(problem.loss.smoothness):
+        return n >= 200 * d
+    if d > DIRECT:  # measured: with several rows per feature five steps or so are enough
+        return n >= 4 * d and (_condition(problem) >= 1.5 or is_slow(problem))
+    return is_slow(problem)
+
+
+def _condition(problem: Problem) -> float:
+    """Return about how much more curvature the losses have than the penalty."""
+    return problem.mean_sqnorm * problem.loss.smoothness / problem.lam / problem.shape[0]
+
+
+def is_slow(problem: Problem) -> bool:
+    """Tell whether SDCA, whose epochs grow with the condition, takes longer than Newton's steps."""
+    epochs = 3.0 + 3.0 * _condition(problem)
+    return epochs * epoch_cost(problem) > second_cost(problem, 1.0)
+
+
+def most_epochs_left(problem: Any) -> int:
+    """Return the epochs of SDCA from which on another method is worth it, whatever they cost."""
+    return MOST_PASSES_LEFT if problem.streamed else MOST_EPOCHS_LEFT
+
+
+def least_epochs(problem: Problem) -> int:
+    """Return the epochs of SDCA before its rate is believed: with kinks rows are decided late."""
+    kinks = not math.isfinite(problem.loss.smoothness)
+    return 20 if kinks and problem.shape[1] > DIRECT else 0
+
+
+def epoch_cost(problem: Problem) -> float:
+    """Nanoseconds of an epoch of SDCA, roughly."""
+    if problem.loss.task == "multiclass":  # measured on digits
+        return (1.0 * problem.rows.stored + 30.0 * problem.shape[0]) * problem.weight_shape[0]
+    per_row = 250.0 if isinstance(problem.loss, Logistic) else 30.0
+    return 3.0 * problem.rows.stored + per_row * problem.shape[0]
+
+
+def second_cost(problem: Problem, decades: float) -> float:
+    """Nanoseconds of a second-order method for so many decades of the gap, roughly."""
+    n, d = problem.shape
+    smooth = math.isfinite(problem.loss.smoothness)
+    stored, per_row = problem.rows.stored, problem.rows.stored / n
+    if problem.loss.task == "multiclass":
+        classes = problem.weight_shape[0]
+        flat = d * classes
+        direct = 1.0 * n * flat * flat + 0.02 * flat**3 if flat <= DIRECT else math.inf
+        step = min(direct, 40.0 * stored * classes) + 3e5
+        return ((4.0 + 2.0 * decades) if smooth else (10.0 + 3.0 * decades)) * step
+    if d > DIRECT:  # some conjugate gradients for each step, of few after SDCA
+        steps = 4.0 + 2.0 * decades if smooth else 60.0 + 20.0 * decades
+        return steps * (15.0 * stored + 100.0 * d)
+    sampled = min(n, worth_sampling(problem.rows))
+    moments = 2.0 * per_row * sampled * moments_cost(problem.rows)
+    step = 4.0 * stored + 60.0 * n + moments + 0.02 * d**3 + 3e5
+    return ((2.0 + decades) if smooth else (5.0 + 8.0 * decades)) * step
