@@ -41,6 +41,7 @@ from zerogap.io import container
 from zerogap.store import Store
 
 LONGEST = 60.0  # seconds for one command
+LONGEST_LOOK = 0.1  # seconds between two looks at a command; more passes while all are stopped
 TRIALS_AT_A_TIME = 20  # for one process
 ROWS, FEATURES = 400, 5  # commands take 20 to 100 ms: most of them reading, writing and checks
 LEAST_MEMORY, MOST_MEMORY = 1 << 16, 1 << 26  # bytes that a command may take beyond what is in use
@@ -206,7 +207,8 @@ def run(folder: Path, scene: Scene, fault: Callable[[], None] = lambda: None,
         after: float = math.inf, by: int = signal.SIGKILL) -> int:  # fmt: skip
     """Run a command in a process of its own; return its exit code, negative for a signal.
 
-    A signal `by` is sent after so many seconds.
+    A signal `by` is sent after so many seconds, in which the time that this program is stopped, as
+    by Ctrl-Z or on a sleeping machine, does not count.
     """
     sys.stdout.flush()
     heard, speaking = os.pipe()  # a terminal's lines are not on the disk that is full
@@ -214,14 +216,14 @@ def run(folder: Path, scene: Scene, fault: Callable[[], None] = lambda: None,
     if (process := os.fork()) == 0:
         _become(folder, scene, fault, speaking)
     os.close(speaking)
-    end = time.monotonic() + LONGEST
-    sent = False
+    waited, seen, sent = 0.0, time.monotonic(), False
     while (found := os.waitpid(process, os.WNOHANG))[0] == 0:
         now = time.monotonic()
-        if not sent and now > end - LONGEST + after:
+        waited, seen = waited + min(now - seen, LONGEST_LOOK), now
+        if not sent and waited > after:
             os.kill(process, by)
             sent = True
-        if now > end:
+        if waited > LONGEST:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
             raise AssertionError(f"no end after {LONGEST:.0f} s")
