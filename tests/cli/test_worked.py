@@ -42,7 +42,7 @@ def onnx_inputs(frame, encoder):
     inputs = {}
     for column in encoder.columns:
         cells = frame[column.name]
-        if column.kind in ("category", "text"):
+        if column.kind in ("category", "text", "hashed text"):
             values = np.array(["" if pd.isna(v) else str(v) for v in cells], dtype=object)
         elif column.kind == "date":
             days = (cells - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)

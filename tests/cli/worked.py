@@ -1,4 +1,4 @@
-"""The four worked examples of docs/command-line.md, made by seed: files and options."""
+"""The worked examples of docs/command-line.md, made by seed: files and options."""
 
 import csv
 import datetime
@@ -11,6 +11,7 @@ TRAIN = {
     "flats.csv": ("--target", "Miete", "--loss", "squared"),
     "orders.xlsx": ("--target", "returned", "--id", "order", "--dates", "--impute", "median"),
     "reviews.csv": ("--text", "review"),
+    "hashed.csv": ("--text", "review", "--text-method", "hashed", "--max-words", "500"),
 }
 
 
@@ -93,4 +94,5 @@ _WRITERS = {
     "flats.csv": _flats,
     "orders.xlsx": _orders,
     "reviews.csv": _reviews,
+    "hashed.csv": _reviews,
 }

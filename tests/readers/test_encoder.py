@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 import zerogap as zg
 from zerogap.readers import Category, DataError, Encoder, Number
+from zerogap.readers.column_json import column_from_json
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((50, 4)) * [1, 100, 1e-3, 0] + [0, 5, 1, 7]
@@ -215,3 +216,20 @@ def test_other_descriptions_are_refused(change):
 def test_what_is_no_description_is_refused(value):
     with pytest.raises(DataError, match="is no encoder"):
         Encoder.from_json(value)
+
+
+def test_hashed_words_are_those_of_scikit_learn():
+    import pyarrow as pa
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    from zerogap.readers import HashedText
+
+    texts = ["Good box, good day", "", "größe 高 42", None]
+    column = HashedText("note", 64)
+    found = column.entries(pa.chunked_array([texts[:1], texts[1:]]), 0, ()).toarray()
+    theirs = HashingVectorizer(n_features=64, alternate_sign=False, token_pattern=r"\w+")
+    assert found == pytest.approx(theirs.transform([t or "" for t in texts]).toarray())
+    assert column_from_json(column.to_json()) == column
+    for buckets in (0, -1, 1 << 25, 2.0, True):
+        with pytest.raises(DataError, match="buckets"):
+            column_from_json(column.to_json() | {"buckets": buckets})

@@ -67,8 +67,24 @@ _COLUMNS: dict[str, tuple[Any, Any]] = {
         Annotated[int, typer.Option(min=1, help="Pool categories of fewer rows than this.")],
         1,
     ),
-    "text": (_texts(_COLUMN, "Column of long texts, whose words become features (tf-idf)."), None),
-    "max_words": (Annotated[int, typer.Option(min=1, help="The most words for --text.")], 10_000),
+    "text": (_texts(_COLUMN, "Column of long texts, whose words become features."), None),
+    "text_method": (
+        Annotated[
+            str,
+            typer.Option(
+                metavar="HOW",
+                help="What --text makes of words: tf-idf weighs the most frequent ones, hashed "
+                "gives each the place of its hash and learns nothing.",
+            ),
+        ],
+        "tf-idf",
+    ),
+    "max_words": (
+        Annotated[
+            int, typer.Option(min=1, help="The most words for --text, or the places of hashes.")
+        ],
+        10_000,
+    ),
     "dates": (
         _flag("Make features of dates: days, year, month, weekday.  Else left out.", "--dates"),
         False,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.readers import Category, Date, Encoder, Number, Text
+from zerogap.readers import Category, Column, Date, Encoder, HashedText, Number, Text
 
 _ML, _MICROSOFT = "ai.onnx.ml", "com.microsoft"
 
@@ -124,22 +124,10 @@ def _calendar(graph: Any, days: str, key: str) -> tuple[str, str]:
 
 
 def _text(graph: Any, column: Text, key: str) -> str:
-    """Take words apart and weigh them; the tokenizer is that of ONNX Runtime."""
-    x = graph.input(column.name, np.dtype(object))
-    flat = graph.node("Reshape", [x, graph.tensor(f"{key}_flat", np.array([-1]))])
-    lower = graph.node("StringNormalizer", [flat], case_change_action="LOWER", locale="C.UTF-8")
-    words = graph.node(
-        "Tokenizer",
-        [lower],
-        domain=_MICROSOFT,
-        tokenexp=r"[\p{L}\p{N}]+",
-        mark=0,
-        mincharnum=1,
-        pad_value="",
-    )
+    """Take words apart and weigh them."""
     counts = graph.node(
         "TfIdfVectorizer",
-        [words],
+        [_split(graph, column, key)],
         mode="TF",
         min_gram_length=1,
         max_gram_length=1,
@@ -149,13 +137,59 @@ def _text(graph: Any, column: Text, key: str) -> str:
         pool_strings=list(column.vocabulary),
     )
     weights = graph.number(f"{key}_idf", np.array(column.idf)[None, :])
-    weighed = graph.node("Mul", [graph.node("Cast", [counts], to=graph.kind), weights])
+    cast = graph.node("Cast", [counts], to=graph.kind)
+    return _unit(graph, graph.node("Mul", [cast, weights]), key)
+
+
+def _hashed(graph: Any, column: HashedText, key: str) -> str:
+    """Take words apart and count each at the place of its hash."""
+    words = _split(graph, column, key)
+    hashes = graph.node("MurmurHash3", [words], domain=_MICROSOFT, seed=0, positive=0)
+    wide = graph.node("Cast", [hashes], to=graph.onnx.TensorProto.INT64)
+    places = _op(graph, "Mod", graph.node("Abs", [wide]), column.buckets, key)
+    there = graph.node(
+        "LabelEncoder", [words], domain=_ML, keys_strings=[""], values_int64s=[0], default_int64=1
+    )
+    ones = graph.node("Cast", [there], to=graph.kind)
+    rows = graph.node("Shape", [words], end=1)
+    size = graph.node(
+        "Concat", [rows, graph.tensor(f"{key}_wide", np.array([column.width]))], axis=0
+    )
+    none = graph.node("Expand", [graph.number("zero", 0.0), size])
+    counts = graph.node("ScatterElements", [none, places, ones], axis=1, reduction="add")
+    return _unit(graph, counts, key)
+
+
+def _split(graph: Any, column: Column, key: str) -> str:
+    """Return the words of each row, "" where a row has fewer; the tokenizer is ONNX Runtime's."""
+    x = graph.input(column.name, np.dtype(object))
+    flat = graph.node("Reshape", [x, graph.tensor(f"{key}_flat", np.array([-1]))])
+    lower = graph.node("StringNormalizer", [flat], case_change_action="LOWER", locale="C.UTF-8")
+    return graph.node(
+        "Tokenizer",
+        [lower],
+        domain=_MICROSOFT,
+        tokenexp=r"[\p{L}\p{N}]+",
+        mark=0,
+        mincharnum=1,
+        pad_value="",
+    )
+
+
+def _unit(graph: Any, rows: str, key: str) -> str:
+    """Give each row that is not zero length 1."""
     axis = graph.tensor(f"{key}_axis", np.array([1]))
-    square = graph.node("ReduceSum", [graph.node("Mul", [weighed, weighed]), axis], keepdims=1)
+    square = graph.node("ReduceSum", [graph.node("Mul", [rows, rows]), axis], keepdims=1)
     norm = graph.node("Sqrt", [square])
     some = graph.node("Greater", [norm, graph.number("zero", 0.0)])
-    return graph.node("Div", [weighed, graph.node("Where", [some, norm, graph.number("one", 1.0)])])
+    return graph.node("Div", [rows, graph.node("Where", [some, norm, graph.number("one", 1.0)])])
 
 
-_PARTS: dict[Any, Any] = {Number: _number, Category: _category, Date: _date, Text: _text}
+_PARTS: dict[Any, Any] = {
+    Number: _number,
+    Category: _category,
+    Date: _date,
+    Text: _text,
+    HashedText: _hashed,
+}
 DOMAINS = {_ML: 3, _MICROSOFT: 1}

@@ -13,7 +13,7 @@ import numpy as np
 
 from zerogap.readers import passes, recipes, roles
 from zerogap.readers.arrays import read_arrays
-from zerogap.readers.columns import Category, Column, Date, Flag, Number, Text
+from zerogap.readers.columns import Category, Column, Date, Flag, HashedText, Number, Text
 from zerogap.readers.encoder import Encoder
 from zerogap.readers.files import DataError, Stream, default_limit, open_source
 from zerogap.readers.formats import FORMATS, TABLES, open_as
@@ -29,6 +29,7 @@ __all__ = [
     "Date",
     "Encoder",
     "Flag",
+    "HashedText",
     "Number",
     "TableOptions",
     "Text",

@@ -7,8 +7,9 @@ from dataclasses import fields
 from typing import Any
 
 from zerogap.readers import cells
-from zerogap.readers.columns import KINDS, Category, Column, Date, Number, Text
+from zerogap.readers.columns import KINDS, Category, Column, Date, HashedText, Number, Text
 from zerogap.readers.files import DataError
+from zerogap.readers.options import MOST_WORDS
 
 _MOST_DAYS = 4e6  # from 1970: ten thousand years
 
@@ -39,6 +40,8 @@ def column_from_json(value: Any) -> Column:
         check(abs(made.fill or 0.0) < _MOST_DAYS, "a date beyond the calendar")
     if isinstance(made, Text):
         check(0 < len(made.vocabulary) == len(made.idf), "as many words as weights")
+    if isinstance(made, HashedText):
+        check("buckets" in given, "a hashed text without buckets")
     return made
 
 
@@ -58,6 +61,11 @@ def _texts(value: Any) -> tuple[str, ...]:
 def _finite(value: Any) -> float:
     check(type(value) in (int, float) and abs(value) <= sys.float_info.max, "no finite number")
     return float(value)
+
+
+def _size(value: Any) -> int:
+    check(type(value) is int and 0 < value <= MOST_WORDS, "no number of buckets")
+    return value
 
 
 def _flag(value: Any) -> bool:
@@ -84,4 +92,5 @@ _CHECKS: dict[str, Any] = {
     **dict.fromkeys(("indicator", "pooled", "trims", "has_time"), _flag),
     **dict.fromkeys(("decimal", "form", "false", "true", "order"), _word),
     **{"fill": _maybe, "origin": _finite, "idf": _floats},
+    "buckets": _size,
 }

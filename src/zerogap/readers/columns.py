@@ -296,8 +296,49 @@ class Date(Column):
 
 
 @dataclass(frozen=True)
-class Text(Column):
-    """Words of a text: each has the weight count times `idf`, and a row has length 1.
+class Words(Column):
+    """Words of a text: each has a weight, times how often it is there, and a row has length 1.
+
+    Attributes
+    ----------
+    name : str
+        Name in the table.
+    """
+
+    @property
+    def per_row(self) -> int:
+        return 0
+
+    def places(self, words: Any) -> np.ndarray:
+        """Return the feature of each word, -1 for those that have none."""
+        raise NotImplementedError
+
+    def weights(self) -> np.ndarray | float:
+        """Return the weight of each feature."""
+        return 1.0
+
+    def entries(self, column: Any, before: int, missing: tuple[str, ...]) -> Any:
+        """Return the words of some rows as a CSR matrix."""
+        import pyarrow.compute as pc
+        from scipy import sparse
+
+        split = split_words(column)
+        words = split.flatten().dictionary_encode()
+        found = self.places(words.dictionary)[words.indices.to_numpy()]
+        lengths = pc.list_value_length(split).fill_null(0).to_numpy()
+        rows = np.repeat(np.arange(len(lengths)), lengths)[found >= 0]
+        found = found[found >= 0]
+        X = sparse.csr_matrix((np.ones(len(found)), (rows, found)), (len(lengths), self.width))
+        X.sum_duplicates()
+        X.data *= np.broadcast_to(self.weights(), X.shape[1])[X.indices]
+        norms = np.sqrt(np.bincount(_rows_of(X), X.data**2, minlength=X.shape[0]))
+        X.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(X.indptr))
+        return X
+
+
+@dataclass(frozen=True)
+class Text(Words):
+    """Words of a text that are in a vocabulary, with the weight count times `idf`.
 
     Attributes
     ----------
@@ -317,31 +358,55 @@ class Text(Column):
     def features(self) -> tuple[str, ...]:
         return tuple(f"{self.name}: {word}" for word in self.vocabulary)
 
-    @property
-    def per_row(self) -> int:
-        return 0
-
-    def entries(self, column: Any, before: int, missing: tuple[str, ...]) -> Any:
-        """Return the words of some rows as a CSR matrix."""
+    def places(self, words: Any) -> np.ndarray:
         import pyarrow as pa
         import pyarrow.compute as pc
-        from scipy import sparse
 
-        split = split_words(column)
         known = pa.array(self.vocabulary, pa.string())
-        code = pc.index_in(split.flatten(), known).fill_null(-1).to_numpy()
-        lengths = pc.list_value_length(split).fill_null(0).to_numpy()
-        rows = np.repeat(np.arange(len(lengths)), lengths)[code >= 0]
-        code = code[code >= 0]
-        X = sparse.csr_matrix((np.ones(len(code)), (rows, code)), (len(lengths), self.width))
-        X.sum_duplicates()
-        X.data *= np.asarray(self.idf)[X.indices]
-        norms = np.sqrt(np.bincount(_rows_of(X), X.data**2, minlength=X.shape[0]))
-        X.data /= np.repeat(np.where(norms > 0, norms, 1.0), np.diff(X.indptr))
-        return X
+        return np.asarray(pc.index_in(words, known).fill_null(-1).to_numpy(zero_copy_only=False))
+
+    def weights(self) -> np.ndarray:
+        return np.asarray(self.idf)
 
     def words(self) -> str:
         return f"text: {len(self.vocabulary):,} words, tf-idf"
+
+
+@dataclass(frozen=True)
+class HashedText(Words):
+    """Words of a text, each at the place that its hash gives; there is nothing to learn.
+
+    The place is the absolute value of MurmurHash3 (32 bits, seed 0) of the word in UTF-8, modulo
+    the number of places, as in scikit-learn's ``HashingVectorizer``.
+
+    Attributes
+    ----------
+    name : str
+        Name in the table.
+    buckets : int
+        How many places there are.
+    """
+
+    buckets: int = 1
+    kind: ClassVar[str] = "hashed text"
+
+    @property
+    def width(self) -> int:
+        return self.buckets
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(f"{self.name} #{k}" for k in range(self.buckets))
+
+    def places(self, words: Any) -> np.ndarray:
+        from sklearn.utils import murmurhash3_32
+
+        hashes = (abs(murmurhash3_32(word)) for word in words.to_pylist())
+        found = np.fromiter(hashes, np.int64, len(words)) % self.buckets
+        return np.where([word != "" for word in words.to_pylist()], found, -1)
+
+    def words(self) -> str:
+        return f"text: words hashed to {self.buckets:,} features"
 
 
 def filled(column: Number | Date, values: np.ndarray, before: int) -> tuple[np.ndarray, np.ndarray]:
@@ -357,7 +422,9 @@ def filled(column: Number | Date, values: np.ndarray, before: int) -> tuple[np.n
     return np.where(absent, column.fill, values), absent
 
 
-KINDS: dict[str, type[Column]] = {c.kind: c for c in (Number, Flag, Category, Date, Text)}
+KINDS: dict[str, type[Column]] = {
+    c.kind: c for c in (Number, Flag, Category, Date, Text, HashedText)
+}
 
 
 def _rows_of(X: Any) -> np.ndarray:

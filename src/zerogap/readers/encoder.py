@@ -10,7 +10,7 @@ import numpy as np
 
 from zerogap.readers import scaling
 from zerogap.readers.column_json import check, column_from_json
-from zerogap.readers.columns import Column, Number, Text
+from zerogap.readers.columns import Column, Number, Words
 from zerogap.readers.files import DataError
 from zerogap.readers.frames import features_of
 from zerogap.readers.options import TableOptions
@@ -87,7 +87,7 @@ class Encoder:
     @property
     def is_dense(self) -> bool:
         """Whether tables become dense matrices: unless two thirds of the entries would be zero."""
-        if any(isinstance(column, Text) for column in self.columns):
+        if any(isinstance(column, Words) for column in self.columns):
             return False
         return 3 * sum(column.per_row for column in self.columns) >= self.n_features
 
@@ -140,7 +140,7 @@ class Encoder:
         values, features, texts, first = [], [], [], 0
         for column in self.columns:
             found = column.entries(table[column.name], before, self.missing)
-            if isinstance(column, Text):
+            if isinstance(column, Words):
                 texts.append((first, found))
             else:
                 values.append(found.values)

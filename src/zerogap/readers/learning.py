@@ -58,7 +58,8 @@ class Tally:
         if self.type is None or pa.types.is_null(self.type):
             self.type = column.type
         if self.name in self.options.text:
-            self._add_words(column)
+            if self.options.text_method == "tf-idf":
+                self._add_words(column)
         elif reading.is_text(column.type) or self.name in self.options.category:
             self._add_texts(column, before)
         elif pa.types.is_null(column.type):
@@ -245,6 +246,8 @@ class Tally:
         return kinds.Category(self.name, tuple(sorted(kept)), pooled)
 
     def _text(self) -> Column:
+        if self.options.text_method == "hashed":
+            return kinds.HashedText(self.name, self.options.max_words)
         least = 2 if self.rows > 10 else 1
         common = [w for w in self.words.most_common(self.options.max_words) if w[1] >= least]
         if not common:

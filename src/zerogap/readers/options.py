@@ -10,6 +10,8 @@ from zerogap.readers.cells import DATE_ORDERS
 from zerogap.readers.files import DataError
 
 SEPARATORS = (",", ";", "\t", "|")
+TEXT_METHODS = ("tf-idf", "hashed")
+MOST_WORDS = 1 << 24  # features of a text: a weight and a name each
 IMPUTATIONS = ("median", "mean", "most-frequent", "constant")
 _NAMED = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "\\t": "\t"}
 _FILE = (
@@ -58,7 +60,9 @@ class TableOptions:
     min_count : int
         Categories of fewer rows than this are pooled.
     max_words : int
-        The most words of a column of text that become features: the most frequent ones.
+        Features of a column of text at most: its most frequent words, or the places of its hashes.
+    text_method : {"tf-idf", "hashed"}
+        Whether words are learnt and weighed by how rare they are, or hashed to `max_words` places.
 
     Examples
     --------
@@ -87,6 +91,7 @@ class TableOptions:
     drop_missing: bool = False
     min_count: int = 1
     max_words: int = 10_000
+    text_method: str = "tf-idf"
 
     def __post_init__(self) -> None:
         sep = None if self.sep is None else _NAMED.get(self.sep.lower(), self.sep)
@@ -99,6 +104,10 @@ class TableOptions:
         orders = (None, *DATE_ORDERS)
         _require(self.date_order in orders, "--date-order", self.date_order, "dmy, mdy or ymd")
         _require(self.min_count >= 1, "--min-count", self.min_count, "1 or more")
+        methods = " or ".join(TEXT_METHODS)
+        _require(self.text_method in TEXT_METHODS, "--text-method", self.text_method, methods)
+        most = f"from 1 to {MOST_WORDS:,}"
+        _require(1 <= self.max_words <= MOST_WORDS, "--max-words", self.max_words, most)
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
