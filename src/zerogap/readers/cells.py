@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zerogap.readers.shapes import EXACT_DIGITS, digits, shaped
+
 NUMBER = re.compile(r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$")
 MISSING_TEXTS = (  # what pyarrow, pandas and databases write where there is nothing, and "?"
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
@@ -45,16 +47,16 @@ _BLANKS = "[\u00a0\u2007\u2009\u202f]"  # no-break, figure, thin and narrow spac
 _GROUPS = {".": "[, '\u2019_]", ",": "[. '\u2019_]"}  # what parts thousands, by the decimal sign
 _DAY = r"(?P<a>\d{1,4})(?P<s>[-/.])(?P<b>\d{1,2})[-/.](?P<c>\d{1,4})"
 _TIME = (
-    r"(?:[T ]+(?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<sec>\d{2}(?:[.,]\d{1,9})?))?"
-    r" ?(?P<half>[AaPp]\.?[Mm]\.?)? ?(?P<zone>Z|UTC|GMT|[+-]\d{2}:?\d{2})?)?"
+    r"(?:[T ]+(?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<sec>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
+    r" ?(?P<half>[AaPp]\.?[Mm]\.?)? ?(?:Z|UTC|GMT|(?P<sign>[+-])(?P<zh>\d{2}):?(?P<zm>\d{2}))?)?"
 )
 _DATE = f"^{_DAY}{_TIME}$"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_NAMED = "(?P<m>" + "|".join(_MONTHS) + ")[a-z]*"
-_NTH, _REST = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?", r"(?P<t>[T ].*)?$"
+_NAMED = "(?P<month>" + "|".join(_MONTHS) + ")[a-z]*"
+_NTH = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?"
 _WORDED = (  # 3 March 2021, 03-Mar-21, and March 3, 2021
-    rf"(?i)^{_NTH}[ .\-/]*{_NAMED}[ .,\-/]*(?P<y>\d{{4}}|\d{{2}}){_REST}",
-    rf"(?i)^{_NAMED}\.? +{_NTH},? +(?P<y>\d{{4}}){_REST}",
+    rf"^(?i:{_NTH}[ .\-/]*{_NAMED}[ .,\-/]*(?P<y>\d{{4}}|\d{{2}})){_TIME}$",
+    rf"^(?i:{_NAMED}\.? +{_NTH},? +(?P<y>\d{{4}})){_TIME}$",
 )
 _TURN_OF_CENTURY = 70  # years of two digits below this one are of the 21st century
 DATE_ORDERS = ("ymd", "dmy", "mdy")
@@ -105,10 +107,42 @@ def numbers(column: Any, decimal: str, missing: tuple[str, ...] = ()) -> Numbers
 
 def read_numbers(texts: Any, decimal: str, missing: tuple[str, ...] = ()) -> Numbers:
     """Read numbers with thousands separators, percent and currency signs, or in parentheses."""
-    import pyarrow as pa
+    gone, apart = _gone(texts, missing), shaped(texts)
+    form = _forms(apart.shapes, decimal)
+    values = np.full(len(texts), np.nan)
+    for k, shape, rows in apart.groups(form.good):
+        plain = form.plain[k].as_py()
+        places = digits(shape)
+        if len(places) > EXACT_DIGITS or not plain.lstrip("+-").replace(".", "").isdigit():
+            own = _forms(texts.take(rows), decimal).plain  # an exponent, or many digits
+            values[rows] = own.cast("float64").to_numpy()
+            continue
+        power = len(plain) - 1 - plain.index(".") if "." in plain else 0
+        sign = -1.0 if plain.startswith("-") else 1.0
+        values[rows] = sign * apart.whole(rows, places) / 10.0**power
+    values = np.where(form.percent[apart.codes], values / 100.0, values)
+    read = form.good[apart.codes] & ~gone
+    values = np.where(gone, np.nan, values)
+    used = np.bincount(apart.codes[read], minlength=len(apart.shapes)) > 0
+    found = {"percent": form.percent, "grouped": form.grouped}
+    forms = {name for name, test in found.items() if (test & used).any()}
+    forms |= _currencies(apart.shapes, form.money & used)
+    return Numbers(values, ~read & ~gone, frozenset(forms))
+
+
+class _Forms(NamedTuple):
+    """What texts are as numbers: `plain` is how Python writes them, of those that are `good`."""
+
+    plain: Any
+    good: np.ndarray
+    percent: np.ndarray
+    grouped: np.ndarray
+    money: np.ndarray
+
+
+def _forms(texts: Any, decimal: str) -> _Forms:
     import pyarrow.compute as pc
 
-    gone = _gone(texts, missing)
     texts = pc.replace_substring_regex(texts, _BLANKS, " ")
     texts = pc.replace_substring_regex(texts, "^[\u2212\u2013]", "-")
     negative = r"^\(\s*(.*?)\s*\)$"
@@ -129,14 +163,8 @@ def read_numbers(texts: Any, decimal: str, missing: tuple[str, ...] = ()) -> Num
     usual = rf"^[-+]?(?:\d+(?:{point}\d*)?|{point}\d+)(?:[eE][-+]?\d+)?$"
     good = pc.match_substring_regex(plain, usual)
     pointed = plain if decimal == "." else pc.replace_substring(plain, ",", ".")
-    values = pc.if_else(good, pointed, None).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    values = np.where(percent.to_numpy(zero_copy_only=False), values / 100.0, values)
-    read = good.to_numpy(zero_copy_only=False) & ~gone
-    values = np.where(gone, np.nan, values)
-    found = {"percent": percent, "grouped": grouped}
-    forms = {name for name, test in found.items() if _any(test, read)}
-    forms |= _currencies(texts, money, read)
-    return Numbers(values, ~read & ~gone, frozenset(forms))
+    flags = (f.to_numpy(zero_copy_only=False) for f in (good, percent, grouped, money))
+    return _Forms(pointed, *flags)
 
 
 def _gone(texts: Any, missing: tuple[str, ...]) -> np.ndarray:
@@ -149,16 +177,12 @@ def _gone(texts: Any, missing: tuple[str, ...]) -> np.ndarray:
     return pc.is_in(pc.utf8_lower(texts), known).to_numpy(zero_copy_only=False)
 
 
-def _any(test: Any, read: np.ndarray) -> bool:
-    return bool((test.to_numpy(zero_copy_only=False) & read).any())
-
-
-def _currencies(texts: Any, money: Any, read: np.ndarray) -> set[str]:
-    """Return the currency signs of the cells that were read as money."""
+def _currencies(shapes: Any, money: np.ndarray) -> set[str]:
+    """Return the currency signs of the shapes that are money."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    marked = texts.filter(pa.array(money.to_numpy(zero_copy_only=False) & read))
+    marked = shapes.filter(pa.array(money))
     return {sign for sign in CURRENCIES if _any_with(marked, sign, pc)} if len(marked) else set()
 
 
@@ -202,83 +226,94 @@ def dates(column: Any, order: str, missing: tuple[str, ...] = ()) -> Dates:
 
 def read_dates(texts: Any, order: str, missing: tuple[str, ...] = ()) -> Dates:
     """Read dates with the year, the month and the day in this order; ISO dates in any case."""
-    import pyarrow.compute as pc
-
     gone = _gone(texts, missing)
-    parts = pc.extract_regex(_with_month_numbers(texts), _DATE)
-    found = ~parts.is_null().to_numpy(zero_copy_only=False)
-    first, second, third, hour, minute = (
-        _whole(pc.struct_field(parts, name)) for name in ("a", "b", "c", "h", "m")
-    )
-    second_text = pc.struct_field(parts, "sec")
-    seconds = _floats(pc.replace_substring(second_text, ",", "."))
-    iso = first > 31
-    year = np.where(iso, first, third)
-    day_first = order != "mdy"
-    month = np.where(iso | day_first, second, first)
-    day = np.where(iso, third, np.where(day_first, first, second))
-    century = np.where(year < _TURN_OF_CENTURY, 2000, 1900)
-    year = np.where((year < 100) & found, century + year, year)
-    days, valid = _days(year, month, day)
-    half = pc.utf8_lower(pc.utf8_slice_codeunits(pc.struct_field(parts, "half"), 0, 1))
-    stated_half = np.array(half.fill_null("").to_pylist(), dtype=str)
-    valid &= (stated_half == "") | ((hour >= 1) & (hour <= 12))
-    hour = np.where(stated_half == "", hour, hour % 12 + 12 * (stated_half == "p"))
-    clock = (hour * 3600.0 + minute * 60.0 + seconds - _ahead(parts)) / 86400.0
-    good = found & valid & (hour < 24) & (minute < 60) & (seconds < 61) & ~gone
-    stated = pc.struct_field(parts, "h").to_numpy(zero_copy_only=False)
-    has_time = bool(np.any(good & np.array([bool(text) for text in stated], dtype=bool)))
-    values = np.where(good, days + clock, np.nan)
-    return Dates(values, ~good & ~gone, has_time)
+    found = _fields(texts)
+    days, valid = found.days(order)
+    good = valid & ~gone
+    has_time = bool((good & found.timed).any())
+    return Dates(np.where(good, days, np.nan), ~good & ~gone, has_time)
 
 
 def date_orders(texts: Any) -> tuple[str, ...]:
     """Return the orders in which all these texts are dates; of ISO dates only ymd."""
-    import pyarrow.compute as pc
-
-    texts = _with_month_numbers(texts)
-    if not pc.all(pc.match_substring_regex(texts, _DATE)).as_py():
+    found = _fields(texts.filter(~_gone(texts, ())))
+    if not (len(found.known) and found.known.all()):
         return ()
-    iso = _whole(pc.struct_field(pc.extract_regex(texts, _DATE), "a")) > 31
-    if iso.all():
-        return () if read_dates(texts, "ymd").bad.any() else ("ymd",)
-    return tuple(order for order in ("dmy", "mdy") if not read_dates(texts, order).bad.any())
+    orders = ("ymd",) if found.iso.all() else ("dmy", "mdy")
+    return tuple(order for order in orders if found.days(order)[1].all())
 
 
-def _with_month_numbers(texts: Any) -> Any:
-    """Return dates with named months (in English) as ISO dates; other texts as they are."""
-    import pyarrow as pa
+class _Fields(NamedTuple):
+    """Texts taken apart as dates.
+
+    `known` tells which ones have the form of a date, `iso` that the year comes first. `clock` is
+    the time as a share of a day, in UTC where a zone is stated, `fine` that there is such a time.
+    """
+
+    known: np.ndarray
+    iso: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    third: np.ndarray
+    timed: np.ndarray
+    clock: np.ndarray
+    fine: np.ndarray
+
+    def days(self, order: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return days since 1970, and which ones there are, if day and month have this order."""
+        swapped = ~self.iso & (order == "mdy")
+        year = np.where(self.iso, self.first, self.third)
+        month = np.where(swapped, self.first, self.second)
+        day = np.where(self.iso, self.third, np.where(swapped, self.second, self.first))
+        century = np.where(year < _TURN_OF_CENTURY, 2000, 1900)
+        days, valid = _days(np.where(year < 100, century + year, year), month, day)
+        return days + self.clock, valid & self.known & self.fine
+
+
+def _fields(texts: Any) -> _Fields:
+    """Take texts apart as dates, shape by shape."""
     import pyarrow.compute as pc
 
-    named = [pc.match_substring_regex(texts, form) for form in _WORDED]
-    if not pc.any(pc.or_(*named)).as_py():
-        return texts
-    forms = [re.compile(form) for form in _WORDED]
-    return pa.array([_iso(text, forms) for text in texts.to_pylist()], pa.string())
+    apart, n = shaped(texts), len(texts)
+    forms = [re.compile(form, re.ASCII) for form in (_DATE, *_WORDED)]
+    likely = [pc.match_substring_regex(apart.shapes, form.pattern) for form in forms]
+    wanted = np.logical_or.reduce([test.to_numpy(zero_copy_only=False) for test in likely])
+    known, iso, timed, fine = (np.zeros(n, dtype=bool) for _ in range(4))
+    first, second, third = (np.zeros(n, dtype=np.int64) for _ in range(3))
+    clock = np.zeros(n)
+    for _, shape, rows in apart.groups(wanted):
+        match = next((found for form in forms if (found := form.match(shape))), None)
+        if match is None:  # letters that differ from ASCII ones in their case alone
+            continue
+
+        def number(name: str, match: Any = match, shape: str = shape, rows: Any = rows) -> Any:
+            return apart.whole(rows, digits(shape, *match.span(name)) if match[name] else ())
+
+        known[rows], timed[rows] = True, bool(match["h"])
+        if match.re is forms[0]:
+            first[rows], second[rows], third[rows] = map(number, "abc")
+            iso[rows] = first[rows] > 31
+        else:
+            first[rows], third[rows], iso[rows] = number("y"), number("d"), True
+            second[rows] = 1 + _MONTHS.index(match["month"].lower())
+        clock[rows], fine[rows] = _clock(match, number)
+    return _Fields(known, iso, first, second, third, timed, clock, fine)
 
 
-def _iso(text: str | None, forms: list[re.Pattern[str]]) -> str | None:
-    found = text and next((match for form in forms if (match := form.match(text))), None)
-    if not found:
-        return text
-    year = int(found["y"])
-    if year < 100:
-        year += 2000 if year < _TURN_OF_CENTURY else 1900
-    month = 1 + _MONTHS.index(found["m"].lower())
-    return f"{year:04d}-{month:02d}-{int(found['d']):02d}{found['t'] or ''}"
+def _clock(match: re.Match[str], number: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the time of texts of one shape as a share of a day, and whether there is such a time.
 
-
-def _ahead(parts: Any) -> np.ndarray:
-    """Return the seconds by which clocks are ahead of UTC; 0 where no zone is stated."""
-    import pyarrow.compute as pc
-
-    zones = pc.extract_regex(
-        pc.struct_field(parts, "zone"), r"(?P<s>[+-])(?P<h>\d{2}):?(?P<m>\d{2})"
-    )
-    hour, minute = (_floats(pc.struct_field(zones, name)) for name in ("h", "m"))
-    behind = pc.equal(pc.struct_field(zones, "s"), "-").fill_null(False)
-    sign = np.where(behind.to_numpy(zero_copy_only=False), -1.0, 1.0)
-    return sign * (3600.0 * hour + 60.0 * minute)
+    What a zone is ahead of UTC is subtracted.
+    """
+    hour, minute, fraction = number("h"), number("m"), number("part")
+    seconds = number("sec") + fraction / 10.0 ** len(match["part"] or "")
+    fine = (hour < 24) & (minute < 60) & (seconds < 61)
+    if match["half"]:
+        fine &= (hour >= 1) & (hour <= 12)
+        hour = hour % 12 + 12 * (match["half"][0].lower() == "p")
+    sign = -1.0 if match["sign"] == "-" else 1.0
+    ahead = sign * (3600.0 * number("zh") + 60.0 * number("zm"))
+    return (hour * 3600.0 + minute * 60.0 + seconds - ahead) / 86400.0, fine
 
 
 def is_slashed(texts: Any) -> bool:
@@ -286,19 +321,6 @@ def is_slashed(texts: Any) -> bool:
     import pyarrow.compute as pc
 
     return bool(pc.any(pc.match_substring(texts, "/")).as_py())
-
-
-def _whole(texts: Any) -> np.ndarray:
-    return _floats(texts).astype(np.int64)
-
-
-def _floats(texts: Any) -> np.ndarray:
-    """Return numbers, 0 where there is none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    known = pc.if_else(pc.equal(texts, ""), None, texts)
-    return known.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
 
 
 def _days(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

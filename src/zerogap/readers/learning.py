@@ -20,6 +20,7 @@ _MOSTLY = 0.9  # a text column with this share of numbers is a numeric one with 
 _MANY = 100  # categories of which the user is told
 _MANY_SHARE = 0.25  # the same, as a share of the rows, from 21 categories on
 _SAMPLE = 1 << 18  # values of a column that a median comes from, if not from all
+_ENOUGH_ROWS = 10_000  # a column that is mostly text in so many rows is not one of numbers
 _MOST_WORDS = 1 << 20  # counted at a time; the rare half is forgotten beyond
 _OTHER = {".": ",", ",": "."}
 
@@ -47,7 +48,7 @@ class Tally:
         self.decimals = {sign: _NumberTally(exact, fills) for sign in signs}
         orders = (options.date_order,) if options.date_order else cells.DATE_ORDERS
         self.orders = {order: _NumberTally(exact, options.dates) for order in orders}
-        self.slashed = self.has_time = False
+        self.slashed = self.has_time = self.is_words = False
         self.words: Counter[str] = Counter()
 
     def add(self, column: Any) -> None:
@@ -93,19 +94,37 @@ class Tally:
 
         coded = reading.category_texts(column, self.options.missing)
         counts = np.bincount(coded.places, minlength=len(coded.texts))
-        texts = coded.texts.to_pylist()
-        absent = np.array([not text for text in texts], dtype=bool)
+        known = pc.not_equal(coded.texts, "")
+        absent = ~known.to_numpy(zero_copy_only=False)
         if counts[absent].any():
             self._miss(absent[coded.places], before)
+        if np.count_nonzero(counts) > MOST_CATEGORIES:
+            self.texts = None
         if self.texts is not None:
-            for text, count in zip(texts, counts.tolist(), strict=True):
+            for text, count in zip(coded.texts.to_pylist(), counts.tolist(), strict=True):
                 if count:
                     self.texts[text] += count
             if len(self.texts) > MOST_CATEGORIES:
                 self.texts = None
-        for decimal, tally in self.decimals.items():
-            tally.add_text(coded, counts, decimal, before)
-        self._add_dates(coded, coded.texts.filter(pc.not_equal(coded.texts, "")))
+        if not self.is_words:
+            for decimal, tally in self.decimals.items():
+                tally.add_text(coded, counts, decimal, before)
+            self._narrow()
+        self._add_dates(coded, coded.texts.filter(known))
+
+    def _narrow(self) -> None:
+        """Go on with what the cells can still be: numbers with one decimal sign, or with another.
+
+        All readings of all cells would take most of the time of a large file.
+        """
+        own, *others = self.decimals
+        if self.decimals[own].bad == 0:
+            for sign in others:
+                if self.decimals[sign].bad:
+                    del self.decimals[sign]
+        enough = self.rows - self.missing > _ENOUGH_ROWS
+        least = min(tally.bad for tally in self.decimals.values())
+        self.is_words = enough and least > (self.rows - self.missing) / 2
 
     def _add_dates(self, coded: cells.Coded, values: Any) -> None:
         """Go on with the orders in which these texts, too, are dates."""
@@ -174,6 +193,8 @@ class Tally:
 
     def _number(self) -> Column | None:
         """Return a column of numbers, if the texts are some."""
+        if self.is_words:
+            return None
         for decimal, tally in self.decimals.items():
             known = self.rows - tally.missing
             if tally.bad == 0 and known:

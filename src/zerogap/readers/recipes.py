@@ -199,10 +199,15 @@ def new_types(file: TableFile, encoder: Encoder) -> dict[str, Any]:
     """Return types of the columns of new text that must not be guessed."""
     import pyarrow as pa
 
-    texts = [c.name for c in encoder.columns if type(c) is not kinds.Number]
+    texts = [c.name for c in encoder.columns if type(c) is not kinds.Number and not _is_iso(c)]
     texts += [encoder.target] if encoder.text_target and encoder.target else []
     texts += [encoder.id] if encoder.id else []
     return {name: pa.string() for name in texts if name in file.names}
+
+
+def _is_iso(column: Column) -> bool:
+    """Tell whether a column holds dates that pyarrow reads by itself."""
+    return isinstance(column, kinds.Date) and column.order == "ymd"
 
 
 def _encoded(
