@@ -12,8 +12,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from zerogap.cuda.device import DeviceError
-from zerogap.errors import ScaleError
+from zerogap.errors import DeviceError, ScaleError
 
 _LONGEST_GUESS = 24 * 3600.0  # seconds: beyond, nobody is told how long it takes on
 FAILURE, USAGE, NOT_REACHED, INTERRUPTED = 1, 2, 3, 130  # exit codes

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from zerogap.cuda.device import DeviceError, is_on_device
+from zerogap.cuda.device import is_on_device
+from zerogap.errors import DeviceError
 
 __all__ = ["DeviceError", "DeviceMulticlassProblem", "DeviceProblem", "is_on_device", "to_device"]
 

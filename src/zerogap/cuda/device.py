@@ -10,19 +10,11 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from zerogap.errors import DeviceError
 from zerogap.io.memory import free_memory as of_host
 from zerogap.io.tensors import as_array, is_on_gpu
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
-
-
-class DeviceError(RuntimeError):
-    """The GPU is not there, too small, or has failed.
-
-    ``result`` has the last certified model, if there is one.
-    """
-
-    result: Any = None
 
 
 def is_on_device(X: Any) -> bool:

@@ -10,8 +10,9 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 
-from zerogap.cuda.device import DeviceError, to_host
+from zerogap.cuda.device import to_host
 from zerogap.cuda.placing import on_device
+from zerogap.errors import DeviceError
 from zerogap.estimators.threads import Budget, run_all
 from zerogap.estimators.updates import start_without
 from zerogap.problem import Problem

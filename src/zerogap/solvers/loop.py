@@ -10,12 +10,13 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from zerogap.errors import DeviceError
 from zerogap.problem import Problem
 from zerogap.problem.checks import as_seed
 from zerogap.solvers import checkpoint as checkpoints
 from zerogap.solvers.interrupt import interruptible
 from zerogap.solvers.limits import Callback, Limits
-from zerogap.solvers.placement import DeviceError, failing, placed
+from zerogap.solvers.placement import failing, placed
 from zerogap.solvers.progress import Progress
 from zerogap.solvers.protocol import Answer, Solver
 from zerogap.solvers.result import Result

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from zerogap.cuda.device import DeviceError, watched
+from zerogap.cuda.device import watched
 from zerogap.problem import Problem
 from zerogap.solvers.multiclass_newton import MulticlassNewton
 from zerogap.solvers.newton import Newton
@@ -18,7 +18,6 @@ DEVICES = ("cpu", "cuda", "cuda-deterministic")
 
 __all__ = [
     "DEVICES",
-    "DeviceError",
     "Together",
     "check_device",
     "failing",
