@@ -15,8 +15,9 @@ from problems import make_data, make_problem
 from zerogap.cuda import DeviceError, device
 
 TESTS = Path(__file__).parent
-GROUPS = sorted(path.stem for path in (TESTS / "cuda_cases").glob("*.py"))
-GROUPS.remove("common")
+GROUPS = sorted(
+    {path.stem for path in (TESTS / "cuda_cases").glob("*.py")} - {"common", "conftest"}
+)
 
 
 @pytest.mark.parametrize("group", GROUPS)
