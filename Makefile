@@ -45,6 +45,7 @@ bench-parts: $(VENV)/.dev
 	$(BIN)/python benchmarks/certified.py --out benchmarks/out/certified.png
 	$(BIN)/python benchmarks/path.py
 	$(BIN)/python benchmarks/updates.py
+	$(BIN)/python benchmarks/many_classes.py
 	$(BIN)/python benchmarks/leave_one_out.py
 	$(BIN)/python benchmarks/out_of_core.py
 	$(BIN)/python benchmarks/cluster.py

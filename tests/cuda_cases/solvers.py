@@ -272,3 +272,15 @@ def test_many_classes_are_solved_in_one_launch_or_in_several(classes):
     best, run = near_optimum(problem), solve(problem, MulticlassNewton(), 1e-6)
     assert run.stop_reason == "converged"
     assert run.certificate.primal <= best.primal + run.certificate.gap
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_many_classes_take_products_alone(dtype, intercept):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 4)).astype(dtype), np.arange(60) % (directions.MOST + 1)
+    problem = zg.Problem(X, y, "softmax", lam=0.01, fit_intercept=intercept)
+    best, run = near_optimum(problem), solve(problem, zg.Auto(), 1e-6)
+    assert run.stop_reason == "converged"
+    assert run.certificate.solver.startswith("MulticlassLBFGS()")
+    assert run.certificate.primal <= best.primal + run.certificate.gap

@@ -425,8 +425,8 @@ def test_products_of_matrices_and_loops_agree(loss, dtype):
     y = rng.integers(0, 10, 60)
     by_matrices = zg.Problem(X, y, loss, lam=0.01)
     by_loops = zg.Problem(sparse.csr_matrix(X), y, loss, lam=0.01)
-    assert by_matrices._by_matrices
-    assert not by_loops._by_matrices
+    assert by_matrices.by_matrices
+    assert not by_loops.by_matrices
     w = rng.standard_normal((10, 500))
     size = np.linalg.norm(X, axis=1)[:, None] * np.linalg.norm(w, axis=1)
     difference = np.abs(by_matrices.scores(w) - by_loops.scores(w))

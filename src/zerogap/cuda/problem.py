@@ -10,7 +10,7 @@ import numpy as np
 from zerogap.cuda.columns import best_intercepts
 from zerogap.cuda.device import SIMULATED, arrays, check_memory, free_memory, to_host, watched
 from zerogap.cuda.kernels import launch
-from zerogap.cuda.rows import as_device_rows
+from zerogap.cuda.rows import DeviceDenseRows, as_device_rows
 from zerogap.problem.multiclass import MulticlassProblem
 from zerogap.problem.one_score import NOWHERE, Problem
 
@@ -96,6 +96,10 @@ class DeviceMulticlassProblem(_OnDevice, MulticlassProblem):
 
     def gathered(self, c: np.ndarray) -> np.ndarray:
         return self.rows.transposed_product(c)
+
+    @property
+    def by_matrices(self) -> bool:
+        return isinstance(self.rows, DeviceDenseRows)
 
     @functools.cached_property
     def _labels(self) -> Any:

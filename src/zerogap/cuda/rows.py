@@ -135,15 +135,23 @@ class DeviceDenseRows(DeviceRows):
         return out.reshape(stripes, d).sum(axis=0)
 
     def product(self, W: Any) -> Any:
-        if self.in_double is not None:
-            return self.in_double @ W.T
-        parts = [self.X[part].astype(np.float64) @ W.T for part in self._cuts()]
-        return arrays().concatenate(parts)
+        X = self._like(W)
+        if X is not None:
+            return X @ W.T
+        out = arrays().empty((self.shape[0], len(W)))
+        for part in self._cuts():
+            out[part] = self.X[part].astype(np.float64) @ W.T
+        return out
 
     def transposed_product(self, A: Any) -> Any:
-        if self.in_double is not None:
-            return A.T @ self.in_double
+        X = self._like(A)
+        if X is not None:
+            return A.T @ X
         return sum(A[part].T @ self.X[part].astype(np.float64) for part in self._cuts())
+
+    def _like(self, other: Any) -> Any:
+        """Return the matrix in the precision of another one, if there is room for it."""
+        return self.X if self.X.dtype == other.dtype else self.in_double
 
     @functools.cached_property
     def in_double(self) -> Any:

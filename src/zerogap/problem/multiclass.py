@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -75,17 +76,20 @@ class MulticlassProblem(Problem):
 
     def first_intercept(self) -> np.ndarray:
         """Return the intercept to start from: log-frequencies suit the softmax, and do no harm."""
-        counts = self.share @ (self.y[:, None] == self.xp.arange(self.n_classes))
-        return np.log(np.maximum(counts, 1e-3 / len(self.y)))
+        return np.log(np.maximum(self._class_shares, 1e-3 / len(self.y)))
 
     def constant(self) -> np.ndarray:
         """Return the intercepts of a good constant model: log-frequencies, or the majority vote."""
         none = self.xp.zeros(self.n_classes)
         if not self.fit_intercept or math.isfinite(self.loss.smoothness):
             return self.first_intercept() if self.fit_intercept else none
-        counts = self.share @ (self.y[:, None] == self.xp.arange(self.n_classes))
-        majority = 1.0 * (counts == counts.max())
-        return majority if float(counts.max()) > 0.5 else none
+        largest = float(self._class_shares.max())
+        return 1.0 * (self._class_shares == largest) if largest > 0.5 else none
+
+    @functools.cached_property
+    def _class_shares(self) -> np.ndarray:
+        """Shares of the rows of each class."""
+        return self.xp.bincount(self.y, self.share, self.n_classes)
 
     def gradient(self, w: Any, b: Any = 0.0) -> np.ndarray:
         """Return the (sub-)gradient in W, with one more column for b with ``fit_intercept``."""
@@ -120,7 +124,7 @@ class MulticlassProblem(Problem):
         z = np.zeros((self.shape[0], self.n_classes))
         if not w.any():  # the start of most runs, certified before the data are read
             return z
-        if self._by_matrices:
+        if self.by_matrices:
             return self.rows.product(w)
         listed, padded = self.by_feature(w), np.empty(self.padded)
         for block in self.rows.blocks():
@@ -182,7 +186,7 @@ class MulticlassProblem(Problem):
 
     def gathered(self, c: np.ndarray) -> np.ndarray:
         """Return sum_i c_i x_i' for coefficients of shape (n_samples, n_classes)."""
-        if self._by_matrices:
+        if self.by_matrices:
             return self.rows.transposed_product(c)
         u, padded = np.zeros(self.shape[1] * self.padded), np.zeros(self.padded)
         for block in self.rows.blocks():
@@ -190,7 +194,7 @@ class MulticlassProblem(Problem):
         return self.by_class(u)
 
     @property
-    def _by_matrices(self) -> bool:
+    def by_matrices(self) -> bool:
         """Whether products of matrices are faster than loops over the rows."""
         return isinstance(self.rows, DenseRows) and math.prod(self.weight_shape) >= MANY_WEIGHTS
 

@@ -12,6 +12,7 @@ from zerogap.solvers.block_sdca import BlockSDCA
 from zerogap.solvers.gd import GD
 from zerogap.solvers.interior_point import InteriorPoint
 from zerogap.solvers.loop import solve
+from zerogap.solvers.multiclass_lbfgs import MulticlassLBFGS
 from zerogap.solvers.multiclass_newton import MulticlassNewton
 from zerogap.solvers.newton import Newton
 from zerogap.solvers.pegasos import Pegasos
@@ -31,6 +32,7 @@ __all__ = [
     "BlockNewton",
     "BlockSDCA",
     "InteriorPoint",
+    "MulticlassLBFGS",
     "MulticlassNewton",
     "Newton",
     "Pegasos",

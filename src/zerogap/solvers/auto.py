@@ -26,6 +26,7 @@ from zerogap.solvers.free_variables import has_faces
 from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.history import Record
 from zerogap.solvers.interior_point import InteriorPoint
+from zerogap.solvers.multiclass_lbfgs import MulticlassLBFGS, suits
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.rotation import can_rotate, rotated, simpler
 from zerogap.solvers.sdca import SDCA
@@ -52,6 +53,7 @@ MOST_TWOFOLD_STEPS = 40  # of Newton's method in twice the precision, where inte
 AT_ZERO = 0.5  # of the gap that counts as zero: an objective that needs no dual variables
 DOUBTED_ESTIMATES = 3  # of a gap that certificates do not confirm, until the next method is tried
 NAMES = {
+    "MulticlassLBFGS": "L-BFGS",
     "MulticlassNewton": "Newton",
     "TwofoldVotesPoint": "InteriorPoint in twice the precision",
     "TwofoldPoint": "InteriorPoint in twice the precision",
@@ -215,7 +217,8 @@ class Auto(Solver):
     def relative_gap(self, problem: Problem, state: AutoState) -> float | None:
         inner = self._inner(problem, state)
         if state.stuck or state.stalled:
-            return None  # a certificate may end the run
+            ended = state.switch and state.epoch == state.updates / inner.shape[0]
+            return math.inf if ended else None  # a certificate may end the run, and has not
         if state.switch:
             return math.inf  # the other method, which begins now, may know its own
         if self._value(state) <= state.zero:
@@ -298,7 +301,8 @@ class Auto(Solver):
         stuck = idle or getattr(state.part, "stalled", False)
         if isinstance(method, TwofoldNewton) and state.stage < len(state.methods) - 1:
             stuck = stuck or state.updates / inner.shape[0] - state.since > MOST_TWOFOLD_STEPS
-        patient = isinstance(method, TwofoldPoint)  # it knows when it has stalled
+        # these know when they have stalled, or have cheap steps
+        patient = isinstance(method, TwofoldPoint | MulticlassLBFGS)
         if state.stage < len(state.methods) - 1 and state.tol > 0.0 and not patient:
             stuck = stuck or state.updates / inner.shape[0] - state.since > MOST_STEPS
             if problem.loss.task == "multiclass":
@@ -399,6 +403,8 @@ def _reason_for_second(problem: Problem, inner: Problem) -> str:
     if problem.streamed:
         return ""
     if problem.loss.task == "multiclass":
+        if suits(inner):
+            return "products with many weights are fast"
         slow = math.isfinite(problem.loss.smoothness) and is_slow(inner)
         return "coordinate ascent would take many epochs" if slow else ""
     if not isinstance(problem.penalty, L2):

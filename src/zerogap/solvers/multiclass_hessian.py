@@ -126,7 +126,7 @@ class MulticlassHessian:
                 data = (rows.X, self.problem.share, self.h, self.least, inverse)
                 return directions.solve(*data, target, ROUGH_RESIDUAL, MOST_PRODUCTS)
         found = xp.stack([np.zeros_like(target), -target])  # the solution, H solution - target
-        eased = _eased(found[1], scale, inverse)
+        eased = preconditioned(found[1], scale, inverse)
         change = xp.stack([-eased, eased])  # of both, for a step of one
         size = _dot(found[1], eased)
         goal, products = ROUGH_RESIDUAL * float(size), 0
@@ -137,7 +137,7 @@ class MulticlassHessian:
             if not float(curvature) > 0.0:  # rounding is all that is left of it
                 return found[0], limit
             found += (size / curvature) * change
-            eased = _eased(found[1], scale, inverse)
+            eased = preconditioned(found[1], scale, inverse)
             before, size = size, _dot(found[1], eased)
             change[0] *= size / before
             change[0] -= eased
@@ -283,11 +283,7 @@ class MulticlassHessian:
             sums = rows.transposed_product(of_rows[:, None])
             matrix = np.vstack([matrix, sums])
             matrix = np.column_stack([matrix, np.append(sums, of_rows.sum())])
-        roots = np.sqrt(np.diagonal(matrix) + self.least)
-        matrix /= roots[:, None] * roots
-        places = xp.arange(len(matrix))
-        matrix[places, places] = 1.0 + _RIDGE
-        return scale, xp.linalg.inv(matrix)
+        return scale, inverse_of_correlations(xp, matrix, self.least)
 
     def _inverses(self, rows: Any, q: np.ndarray) -> np.ndarray:
         """Return the inverse of each class' own part of the Hessian."""
@@ -349,6 +345,15 @@ def _equilibrated_inverse(
     return (lambda v: v / diagonal), False
 
 
+def inverse_of_correlations(xp: Any, matrix: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Return the inverse of the correlations of features with these moments and that ridge."""
+    roots = np.sqrt(np.diagonal(matrix) + least)
+    matrix = matrix / (roots[:, None] * roots)
+    places = xp.arange(len(matrix))
+    matrix[places, places] = 1.0 + _RIDGE
+    return xp.linalg.inv(matrix)
+
+
 def _of_others(h: np.ndarray) -> np.ndarray:
     """Return the sum of the other entries of each row: no difference, if one of them dominates."""
     others, top = h.copy(), h.max(axis=1, keepdims=True)
@@ -362,7 +367,7 @@ def _dot(a: np.ndarray, b: np.ndarray) -> Any:
     return a.ravel() @ b.ravel()
 
 
-def _eased(rest: np.ndarray, scale: np.ndarray, inverse: np.ndarray) -> np.ndarray:
+def preconditioned(rest: np.ndarray, scale: np.ndarray, inverse: np.ndarray) -> np.ndarray:
     """Return the preconditioned residual, without what is common to all classes.
 
     That changes no vote, and weights that begin without it stay so.

@@ -11,9 +11,11 @@ from zerogap.io.memory import free_memory
 from zerogap.losses import Loss, MulticlassHinge, Softmax
 from zerogap.penalties import L2
 from zerogap.problem import Problem
+from zerogap.solvers import multiclass_lbfgs
 from zerogap.solvers.hessian import DIRECT, needed_memory
 from zerogap.solvers.interior_parts import shape_of
 from zerogap.solvers.interior_point import InteriorPoint
+from zerogap.solvers.multiclass_lbfgs import MulticlassLBFGS, suits
 from zerogap.solvers.multiclass_newton import MOST_DIRECT, MulticlassNewton
 from zerogap.solvers.newton import Newton
 from zerogap.solvers.protocol import Solver
@@ -45,8 +47,10 @@ def is_small_enough(problem: Problem) -> bool:
 
 def second_methods(problem: Problem) -> list[Solver]:
     """Return the second-order methods for a problem, in the order in which they are tried."""
-    if needed_memory(problem) >= free_memory():
-        return []
+    free = free_memory()
+    if needed_memory(problem) >= free:
+        lean = suits(problem) and multiclass_lbfgs.needed_memory(problem) < free
+        return [MulticlassLBFGS()] if lean else []
     n, d = problem.shape
     l2 = isinstance(problem.penalty, L2)
     if problem.loss.task == "multiclass":
@@ -75,6 +79,8 @@ def _multiclass_methods(problem: Problem) -> list[Solver]:
     straight, work = isinstance(problem.loss, MulticlassHinge), n * flat * flat
     few = isinstance(problem.penalty, L2) or flat <= MOST_DIRECT
     newton: list[Solver] = [MulticlassNewton()] if few else []
+    if suits(problem):
+        return [MulticlassLBFGS(), *newton]
     if straight and flat <= DIRECT:
         return [*newton, InteriorPoint()] if work > LARGE_TABLE else [InteriorPoint(), *newton]
     return newton

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from zerogap.cuda import directions
 from zerogap.cuda.solvers.sdca import DeviceSDCA
 from zerogap.losses import Loss
 from zerogap.penalties import L2
@@ -18,6 +19,7 @@ from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.history import Record
 from zerogap.solvers.interior_parts import is_straight
 from zerogap.solvers.interior_point import InteriorPoint
+from zerogap.solvers.multiclass_lbfgs import MulticlassLBFGS, suits
 from zerogap.solvers.multiclass_newton import MulticlassNewton
 from zerogap.solvers.newton import Newton
 from zerogap.solvers.pegasos import Pegasos
@@ -25,7 +27,17 @@ from zerogap.solvers.protocol import Answer, Solver
 from zerogap.solvers.sdca import SDCA
 from zerogap.solvers.sgd import SGD
 
-_BOTH = (GD, Newton, MulticlassNewton, InteriorPoint, Pegasos, SGD, ASDCA, DeviceSDCA)
+_BOTH = (
+    GD,
+    Newton,
+    MulticlassLBFGS,
+    MulticlassNewton,
+    InteriorPoint,
+    Pegasos,
+    SGD,
+    ASDCA,
+    DeviceSDCA,
+)
 _LARGE = 20_000_000  # stored values from which a few hundred products beat a few dozen epochs
 
 
@@ -90,6 +102,9 @@ class DeviceAuto(Solver):
         """Return the solver, and why."""
         n, d = problem.shape
         if problem.loss.task == "multiclass":
+            many = problem.weight_shape[0] > directions.MOST  # products for fewer are one launch
+            if many and suits(problem):
+                return MulticlassLBFGS(), "products with many weights are fast"
             return MulticlassNewton(), "there are many classes"
         if not isinstance(problem.penalty, L2) and d > min(n, DIRECT):
             return DeviceSDCA(self.deterministic), "it is the one for elastic nets"
