@@ -1,5 +1,6 @@
 """Nasty files: each trains, or is refused with a message that names the option that helps."""
 
+import datetime
 import gzip
 import io
 import json
@@ -36,9 +37,11 @@ def sheet(cells, **more):
         book.active.append(["a cover"])
         book.create_sheet(more["sheet"])
     page = book[more["sheet"]] if "sheet" in more else book.active
-    page.append(["x", "y"])
-    for cell, y in zip(cells, Y, strict=True):
-        page.append([cell, y])
+    if "title" in more:
+        page.append([more["title"]])
+    page.append(["x", "z", "y"])
+    for k, (cell, y) in enumerate(zip(cells, Y, strict=True)):
+        page.append([cell, k % 7, y])
     file = io.BytesIO()
     book.save(file)
     return file.getvalue()
@@ -57,6 +60,13 @@ def parquet():
 def feather():
     file = io.BytesIO()
     pa.feather.write_feather(arrow(), file, compression="uncompressed")
+    return file.getvalue()
+
+
+def stream_of_arrow():
+    file = io.BytesIO()
+    with pa.ipc.new_stream(file, arrow().schema) as writer:
+        writer.write_table(arrow())
     return file.getvalue()
 
 
@@ -149,6 +159,38 @@ TRAINS = {  # name: content, and what is guessed or noted
     "t.parquet": (parquet, ""),
     "t.feather": (feather, ""),
     "t.jsonl": (lines_of_json, ""),
+    "units.csv": (table([f"{x / 10:.1f} kg" for x in X]), ""),
+    "degrees.csv": (table([f"{x},5°C" for x in X], ";"), "decimal sign comma"),
+    "two-units.csv": (table([f"{x} {'g' if x % 2 else 'kg'}" for x in X]), "(numbers in g, kg: wr"),
+    "kroner.csv": (table([f"{x},50 kr." for x in X], ";"), ""),
+    "rupees.csv": (table([f'"Rs. {x % 9 + 1},23,{x:03d}"' for x in X]), ""),
+    "swiss-francs.csv": (table([f"CHF {x}.-" for x in X]), ""),
+    "minus-behind.csv": (table([f"{x}-" for x in X]), ""),
+    "hours.csv": (table([f"{k % 24}:{k + 10}" for k in range(N)]), ""),
+    "hours-pm.csv": (table([f"{1 + k % 12}:30 PM" for k in range(N)]), ""),
+    "hex.csv": (table([hex(x) for x in X]), ""),
+    "weeks.csv": (table([f"2023-W{1 + k:02d}" for k in range(N)]), "'x' holds dates"),
+    "quarters.csv": (table([f"Q{1 + k % 4} 2023" for k in range(N)]), "'x' holds dates"),
+    "year-months.csv": (table([f"2023-{1 + k % 12:02d}" for k in range(N)]), "'x' holds dates"),
+    "german-months.csv": (table([f"{1 + k % 28}. März 2021" for k in range(N)]), "holds dates"),
+    "mails.csv": (table([f'"Wed, {k % 28 + 1} Mar 2023 09:00:00 GMT"' for k in range(N)]), "dates"),
+    "zone-names.csv": (table([f"2021-03-01 {k % 24:02d}:00 CEST" for k in range(N)]), "dates"),
+    "date-gaps.csv": (table(some(DAYS, 3, "unknown")), "'x' holds dates"),
+    "truths.csv": (table([["yes", "TRUE", "n", "0", "False"][k % 5] for k in range(N)]), ""),
+    "unnamed.csv": (table(X, head="").replace(",z,", ",,"), ""),
+    "one-of-a-class.csv": (
+        table(X) + table(X).split("\n", 1)[1] + "5,1,sum\n",
+        "'sum' in one row only",
+    ),
+    "mixed.jsonl": (lambda: lines_of_json().replace(f": {X[3]}", f': "{X[3]}"'), ""),
+    "columns.json": (lambda: json.dumps({"x": X.tolist(), "y": Y}), ""),
+    "split.json": (
+        lambda: json.dumps({"columns": ["x", "y"], "data": list(zip(X.tolist(), Y, strict=True))}),
+        "",
+    ),
+    "rows.json": (lambda: f'{{"data": {array_of_json()}, "count": {N}}}', ""),
+    "stream.arrows": (stream_of_arrow, ""),
+    "durations.xlsx": (lambda: sheet([datetime.timedelta(hours=int(x)) for x in X]), ""),
 }
 REFUSED = {  # name: content, what the message says, and the option in it with which it trains
     "missing.csv": (table(some(X, (3, 9), "")), "2 of 40 rows, first in line 5", "--impute median"),
@@ -187,6 +229,17 @@ REFUSED = {  # name: content, what the message says, and the option in it with w
     ),
     "footer.csv": (table(X) + "40 rows\n", "line 42: expected 3 columns", "--skip-bad-lines"),
     "header-twice.csv": (table(X) + table(X), "line 42, column 'x': 'x' among", "--missing x"),
+    "commas.csv": (
+        table(COMMA),
+        "3 names and 4 cells in each line",
+        "--names a,b,z,y --skip-lines 1",
+    ),
+    "less-than.csv": (table(some(X, (3, 4), "<5")), "'<5' among numbers", "--missing '<5'"),
+    "title.xlsx": (
+        lambda: sheet(list(map(int, X)), title="Sales of March"),
+        "row 1: one cell, 'Sales of March', where most rows have 3",
+        "--skip-lines 1",
+    ),
     "gap.xlsx": (
         lambda: sheet(some(list(map(int, X)), 3, None)),
         "first in row 5",
@@ -199,6 +252,7 @@ ALSO = {  # what the refused ones need besides the option
     "infinity.csv": "--impute mean",
     "total.csv": "--drop-missing",
     "header-twice.csv": "--drop-missing",
+    "less-than.csv": "--drop-missing",
 }
 
 
@@ -236,6 +290,21 @@ def test_refused_with_the_option_that_helps(zerogap, tmp_path, name):
     assert zerogap("certify", out, path).exit_code == 0
 
 
+def test_a_copy_of_the_target_is_no_feature_by_accident(zerogap, tmp_path):
+    path = write(tmp_path, "a.csv", table(X % 2, head="y"))
+    outcome = zerogap("train", path, "--target", "y")
+    assert outcome.exit_code == 1
+    assert "two columns named 'y', the target: --drop 'y (2)'" in outcome.stderr
+    assert zerogap("train", path, "--target", "y", "--drop", "y (2)").exit_code == 0
+
+
+def test_a_date_among_others_that_is_none(zerogap, tmp_path):
+    path = write(tmp_path, "a.csv", table(some(DAYS, 3, "soon")))
+    outcome = zerogap("train", path, "--dates")
+    assert "line 5, column 'x': 'soon' among dates; --missing soon takes it" in outcome.stderr
+    assert zerogap("train", path, "--dates", "--missing", "soon", "--drop-missing").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -248,6 +317,10 @@ def test_refused_with_the_option_that_helps(zerogap, tmp_path, name):
         ),
         ("page.csv", "<html><table><tr><td>1", "is a web page"),
         ("scan.csv", b"%PDF-1.4\n%\xe2\xe3", "is a PDF"),
+        ("t.csv.zst", b"\x28\xb5\x2f\xfd" + bytes(40), "is packed by zstd: unpack it first"),
+        ("t.arff", "@RELATION a\n@attribute x numeric\n", "is an ARFF file: save"),
+        ("t.dta", b"<stata_dta><header>" + bytes(40), "is a file of Stata: save"),
+        ("nested.json", '[{"x": {"a": 1}, "y": 1}, {"x": {"a": 2}, "y": 0}]', "(--drop x)"),
         ("empty.csv", "", "is empty"),
         ("blank.csv", "\n \n\n", "is empty"),
         ("header.csv", "x,y\n", "has no rows"),
@@ -297,17 +370,18 @@ def test_numbers_are_what_people_mean(cells, values):
     ],
 )
 def test_dates_are_days(cells, order, expected):
-    from zerogap.readers.cells import date_orders, dates
+    from zerogap.readers.dates import dates
 
-    assert order in date_orders(pa.array(cells))
-    days = dates(pa.array(cells), order).days
+    found = dates(pa.array(cells), order)
+    days = found.days
+    assert not found.bad.any()
     expected = expected.split() if isinstance(expected, str) else expected
     assert days.tolist() == np.array(expected, dtype="datetime64[D]").astype(int).tolist()
     assert dates(pa.array(["30/02/2020", "2021-02-29"]), order).bad.all()
 
 
 def test_clocks_with_zones_and_halves_of_the_day():
-    from zerogap.readers.cells import dates
+    from zerogap.readers.dates import dates
 
     cells = ["2021-03-01 01:30+02:00", "2021-02-28T23:30Z", "2021-02-28 11:30 pm"]
     assert np.ptp(dates(pa.array(cells), "ymd").days) == 0.0

@@ -1,5 +1,6 @@
 """`zerogap train`: from a file to a certified model."""
 
+import shlex
 import tempfile
 import warnings
 from collections import Counter
@@ -45,6 +46,8 @@ from zerogap.cli.output import (
 from zerogap.cli.stores import MemoryOption, is_store, open_store, refuse_memory
 from zerogap.cli.table_options import as_options, is_given, table_options
 from zerogap.cli.train_text import shortfall, show_report, training_report
+
+_FEW_CLASSES, _MANY_ROWS = 20, 50  # with more rows and fewer classes, one of one row is an error
 
 
 def register(app: Any) -> None:
@@ -346,6 +349,15 @@ def _check_classes(given: Input) -> None:
         raise DataError(
             f"{given.name}: {target} is {classes[0]!r} in all {len(given.y):,} rows, and a "
             f"classifier needs two classes: choose another column by --target"
+        )
+    counts = Counter(given.y.tolist())
+    alone = [str(label) for label in classes if counts[label] == 1]
+    if alone and len(classes) <= _FEW_CLASSES and len(given.y) >= _MANY_ROWS:
+        name = shlex.quote(alone[0])
+        note(
+            "train",
+            f"{target} is {alone[0]!r} in one row only: --missing {name} with --drop-missing "
+            f"leaves it out",
         )
     alike = Counter(str(label).casefold() for label in classes)
     twins = [str(label) for label in classes if alike[str(label).casefold()] > 1]

@@ -6,8 +6,8 @@ import sys
 from dataclasses import fields
 from typing import Any
 
-from zerogap.readers import cells
 from zerogap.readers.columns import KINDS, Category, Column, Date, HashedText, Number, Text
+from zerogap.readers.dates import DATE_ORDERS
 from zerogap.readers.files import DataError
 from zerogap.readers.options import MOST_WORDS
 
@@ -35,7 +35,7 @@ def column_from_json(value: Any) -> Column:
     if isinstance(made, Number):
         check(made.decimal in (".", ","), "a decimal sign that is none")
     if isinstance(made, Date):
-        check(made.order in cells.DATE_ORDERS, "an order of dates that is none")
+        check(made.order in DATE_ORDERS, "an order of dates that is none")
         check(abs(made.origin) < _MOST_DAYS, "an origin beyond the calendar")
         check(abs(made.fill or 0.0) < _MOST_DAYS, "a date beyond the calendar")
     if isinstance(made, Text):
@@ -90,7 +90,7 @@ def _floats(value: Any) -> tuple[float, ...]:
 _CHECKS: dict[str, Any] = {
     **dict.fromkeys(("categories", "vocabulary"), _texts),
     **dict.fromkeys(("indicator", "pooled", "trims", "has_time"), _flag),
-    **dict.fromkeys(("decimal", "form", "false", "true", "order"), _word),
+    **dict.fromkeys(("decimal", "form", "unit", "false", "true", "order"), _word),
     **{"fill": _maybe, "origin": _finite, "idf": _floats},
     "buckets": _size,
 }

@@ -93,12 +93,15 @@ class Number(Column):
         Decimal sign of the text that the column was read from.
     form : str
         What else the text had: percent, grouped or a currency, in words.
+    unit : str
+        What follows the numbers in the text, as kg.
     """
 
     fill: float | None = None
     indicator: bool = False
     decimal: str = "."
     form: str = ""
+    unit: str = ""
     kind: ClassVar[str] = "number"
 
     @property
@@ -111,7 +114,7 @@ class Number(Column):
 
     def read(self, column: Any, before: int, missing: tuple[str, ...]) -> np.ndarray:
         """Return the numbers of some rows, NaN where one is missing."""
-        return read_numbers(self.name, column, before, self.decimal, missing)
+        return read_numbers(self.name, column, before, self.decimal, missing, self.unit)
 
     def values(
         self, column: Any, before: int, missing: tuple[str, ...]
@@ -143,7 +146,7 @@ class Flag(Number):
         Name in the table.
     false, true : str
         Words for 0 and 1.
-    fill, indicator, decimal, form
+    fill, indicator, decimal, form, unit
         As for `Number`.
     """
 
@@ -152,12 +155,11 @@ class Flag(Number):
     kind: ClassVar[str] = "flag"
 
     def read(self, column: Any, before: int, missing: tuple[str, ...]) -> np.ndarray:
-        import pyarrow.compute as pc
-
         texts, places = cells.distinct(column)
-        known = {self.false: 0.0, "0": 0.0, "false": 0.0, self.true: 1.0, "1": 1.0, "true": 1.0}
+        known = {word: float(meaning) for word, meaning in cells.MEANINGS.items()}
+        known |= {self.false: 0.0, self.true: 1.0}
         gone = {*cells.MISSING_TEXTS, *missing}
-        lower = pc.utf8_lower(texts).to_pylist()
+        lower = [text.casefold() for text in texts.to_pylist()]
         absent = np.array([text in gone for text in texts.to_pylist()], dtype=bool)
         values = np.array([known.get(text, np.nan) for text in lower])
         bad = (np.isnan(values) & ~absent)[places]

@@ -8,6 +8,7 @@ import io
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from zerogap.readers import cells
@@ -91,7 +92,7 @@ def guess(
             guesses["separator"] = NAMES[sep]
     records = _records(lines, sep)
     if not skip:
-        _refuse_title(records)
+        refuse_title(records, "line")
     decimal = options.decimal
     if decimal is None:
         found = cells.decimal_evidence([cell.strip() for row in records[1:] for cell in row], sep)
@@ -118,13 +119,16 @@ def _is_comment(lines: list[str]) -> bool:
     return bool(rest) and all([line.count(sep) for sep in SEPARATORS] != own for line in rest[:1])
 
 
-def _refuse_title(records: list[list[str]]) -> None:
-    """Refuse a first line of one cell above lines of several."""
+def refuse_title(records: list[list[str]], line: str) -> None:
+    """Refuse a first line, or row of a sheet, of one cell above lines of several."""
     sizes = [sum(bool(cell.strip()) for cell in row) for row in records[:50]]
     wide = next((k for k, size in enumerate(sizes) if size > 2), None)
+    if not records or not records[0] or not records[0][0].strip():
+        return
     if sizes[0] == 1 and wide is not None and sum(size > 2 for size in sizes) > len(sizes) / 2:
         raise DataError(
-            f"line 1: one cell, {records[0][0].strip()!r}, where most lines have {sizes[wide]}: "
+            f"{line} 1: one cell, {records[0][0].strip()!r}, where most {line}s have "
+            f"{sizes[wide]}: "
             f"--skip-lines {wide} passes over it"
         )
 
@@ -136,7 +140,18 @@ def _with_unnamed(names: tuple[str, ...], rows: list[list[str]], kind: str) -> t
     sizes = {len(row) for row in rows[:-1] or rows}
     if sizes != {len(names) + 1}:
         return names
-    return (*names, "") if not any(row[-1].strip() for row in rows[:-1] or rows) else ("", *names)
+    if not any(row[-1].strip() for row in rows[:-1] or rows):
+        return (*names, "")
+    first = [row[0].strip() for row in rows[:-1] or rows]
+    if all(cells.NUMBER.match(cell) for cell in first):
+        values = [float(cell) for cell in first]
+        if any(b <= a for a, b in pairwise(values)):  # no names of rows, which R writes
+            raise DataError(
+                f"has {len(names)} names and {len(names) + 1} cells in each line: if the comma is "
+                f"the decimal sign and parts the cells, too, save the table with another "
+                f"separator; else --names A,B,... names all columns"
+            )
+    return ("", *names)
 
 
 def _encoding(sample: bytes, whole: bool) -> str:

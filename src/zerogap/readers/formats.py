@@ -12,7 +12,14 @@ from zerogap.readers.files import DataError, Stream, open_source
 
 FORMATS = ("svmlight", "csv", "tsv", "parquet", "arrow", "jsonl", "xlsx", "npz")
 TABLES = ("csv", "tsv", "parquet", "arrow", "jsonl", "xlsx")
-_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow", b"PK\x03\x04": "npz"}
+_ROWS_OUT = "save its table as CSV or Parquet"
+_MAGIC = {
+    b"\xff\xff\xff\xff": "arrow",
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"FEA1": "arrow",
+    b"PK\x03\x04": "npz",
+}
 _PAGE = "a web page or XML: save its table as CSV"
 _FOREIGN = {  # first bytes of files that are no tables here, and what to do
     b"\xd0\xcf\x11\xe0": "an old spreadsheet (.xls): save it as .xlsx or as CSV",
@@ -20,6 +27,13 @@ _FOREIGN = {  # first bytes of files that are no tables here, and what to do
     b"SQLite format 3": "a SQLite database: export a table of it as CSV",
     b"\x89HDF": "an HDF5 file: save its table as CSV or Parquet",
     **dict.fromkeys((b"<!doctype", b"<html", b"<?xml", b"<table"), _PAGE),
+    b"\x28\xb5\x2f\xfd": "packed by zstd: unpack it first, or pack it by gzip",
+    b"<stata_dta>": f"a file of Stata: {_ROWS_OUT}",
+    b"$FL2": f"a file of SPSS: {_ROWS_OUT}",
+    bytes(12) + b"\xc2\xea\x81\x60": f"a file of SAS: {_ROWS_OUT}",
+    b"X\n\0\0\0": f"a file of R: {_ROWS_OUT}",
+    b"RDX": f"a file of R: {_ROWS_OUT}",
+    b"@relation": "an ARFF file: save its table as CSV",
     b"\x80\x04": "a pickle: save its table as CSV or Parquet",
     b"\x80\x05": "a pickle: save its table as CSV or Parquet",
 }

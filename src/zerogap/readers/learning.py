@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.readers import cells, reading
+from zerogap.readers import cells, dates, reading
 from zerogap.readers import columns as kinds
 from zerogap.readers.columns import Column
 from zerogap.readers.files import DataError
@@ -16,13 +16,15 @@ from zerogap.readers.options import TableOptions
 from zerogap.readers.reading import CellError
 
 MOST_CATEGORIES = 100_000
-_MOSTLY = 0.9  # a text column with this share of numbers is a numeric one with stray text
+_MOSTLY = 0.8  # a text column with this share of numbers is a numeric one with stray text
 _MANY = 100  # categories of which the user is told
 _MANY_SHARE = 0.25  # the same, as a share of the rows, from 21 categories on
 _SAMPLE = 1 << 18  # values of a column that a median comes from, if not from all
+_FEW_UNITS = 6  # of numbers in one column; more are rather parts of names
 _ENOUGH_ROWS = 10_000  # a column that is mostly text in so many rows is not one of numbers
 _MOST_WORDS = 1 << 20  # counted at a time; the rare half is forgotten beyond
 _OTHER = {".": ",", ",": "."}
+_FORMS = {"percent": "percent as shares", "grouped": "thousands parted", "clock": "time in hours"}
 
 
 class LeftOut(Exception):
@@ -33,11 +35,18 @@ class Tally:
     """What is known of a column so far.
 
     Numbers: how many, missing and bad ones, sum, and values for the median.  Texts: the distinct
-    ones with their counts, what they are as numbers with either decimal sign, and the orders that
-    fit all as dates.
+    ones with their counts, what they are as numbers with either decimal sign, and what they are as
+    dates in each order.  `units` are what follows the first numbers, None before there were any.
     """
 
-    def __init__(self, name: str, options: TableOptions, decimal: str, exact: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        options: TableOptions,
+        decimal: str,
+        exact: bool,
+        units: tuple[str, ...] | None = None,
+    ) -> None:
         self.name, self.options, self.exact = name, options, exact
         self.rows = self.missing = 0
         self.first_missing = -1
@@ -46,9 +55,10 @@ class Tally:
         fills = options.impute is not None
         signs = (decimal, _OTHER[decimal])
         self.decimals = {sign: _NumberTally(exact, fills) for sign in signs}
-        orders = (options.date_order,) if options.date_order else cells.DATE_ORDERS
+        orders = (options.date_order,) if options.date_order else dates.DATE_ORDERS
         self.orders = {order: _NumberTally(exact, options.dates) for order in orders}
         self.slashed = self.has_time = self.is_words = False
+        self.units = units
         self.words: Counter[str] = Counter()
 
     def add(self, column: Any) -> None:
@@ -66,7 +76,7 @@ class Tally:
         elif pa.types.is_null(column.type):
             self._miss(np.ones(len(column), dtype=bool), before)
         elif reading.is_date(column.type):
-            days = cells.temporal_days(column)
+            days = dates.temporal_days(column)
             self._miss(np.isnan(days), before)
             self.has_time |= bool((days % 1 > 0).any())
             self.orders.setdefault("ymd", _NumberTally(self.exact, self.options.dates)).add(days)
@@ -106,11 +116,22 @@ class Tally:
                     self.texts[text] += count
             if len(self.texts) > MOST_CATEGORIES:
                 self.texts = None
+        if self.units is None and counts[~absent].any():
+            money = {sign.lower() for sign in cells.CURRENCIES}
+            self.units = tuple(u for u in cells.common_unit(coded.texts) if u not in money)
         if not self.is_words:
             for decimal, tally in self.decimals.items():
-                tally.add_text(coded, counts, decimal, before)
+                found = cells.read_numbers(coded.texts, decimal, (), self.unit)
+                tally.forms |= found.forms
+                tally.add_cells(found.values, found.bad, coded, counts, before)
             self._narrow()
-        self._add_dates(coded, coded.texts.filter(known))
+        if self.orders and counts[~absent].any():
+            self._add_dates(coded, counts, before)
+
+    @property
+    def unit(self) -> str:
+        """What follows the numbers, if that is the same for all."""
+        return self.units[0] if self.units is not None and len(self.units) == 1 else ""
 
     def _narrow(self) -> None:
         """Go on with what the cells can still be: numbers with one decimal sign, or with another.
@@ -126,17 +147,21 @@ class Tally:
         least = min(tally.bad for tally in self.decimals.values())
         self.is_words = enough and least > (self.rows - self.missing) / 2
 
-    def _add_dates(self, coded: cells.Coded, values: Any) -> None:
-        """Go on with the orders in which these texts, too, are dates."""
-        if not self.orders or not len(values):
-            return
-        fits = cells.date_orders(values)
-        self.slashed |= cells.is_slashed(values)
-        self.orders = {order: tally for order, tally in self.orders.items() if order in fits}
-        for order, tally in self.orders.items():
-            found = cells.read_dates(coded.texts, order)
-            tally.add(found.days[coded.places])
+    def _add_dates(self, coded: cells.Coded, counts: np.ndarray, before: int) -> None:
+        """Go on with the orders in which most of these texts, too, are dates."""
+        apart = dates.fields(coded.texts)
+        some = int(counts[~apart.absent].sum())
+        for order, tally in list(self.orders.items()):
+            found = apart.read(order)
+            bad = found.bad
+            if order == "ymd" and self.options.date_order is None:
+                bad = bad | (apart.known & ~apart.iso)
+            if 2 * int(counts[bad].sum()) > some:
+                del self.orders[order]
+                continue
+            tally.add_cells(np.where(bad, np.nan, found.days), bad, coded, counts, before)
             self.has_time |= found.has_time
+        self.slashed |= bool(self.orders) and dates.is_slashed(coded.texts)
 
     def _add_words(self, column: Any) -> None:
         import pyarrow as pa
@@ -179,13 +204,9 @@ class Tally:
         if number is not None:
             return number
         if self.orders:
-            if {"dmy", "mdy"} <= set(self.orders) and self.slashed and self.options.dates:
-                text = next(text for text in self.texts or {"": 1} if text)
-                raise DataError(
-                    f"column {name!r} holds dates such as {text!r}, in which day or month may come "
-                    f"first: give --date-order dmy or mdy"
-                )
-            return self._date(next(iter(self.orders)))
+            order = self._order()
+            if order is not None:
+                return self._date(order)
         pair = cells.truths([text for text in self.texts or {} if text])
         if pair is not None:
             return self._flag(pair)
@@ -204,22 +225,54 @@ class Tally:
                         f"column {self.name!r} holds money in {' and '.join(signs)}: turn it into "
                         f"one currency, or leave the column out (--drop {quote(self.name)})"
                     )
-                words = {"percent": "percent as shares", "grouped": "thousands parted"}
-                form = ", ".join(words.get(f, f"money in {f}") for f in sorted(tally.forms))
+                form = ", ".join(_FORMS.get(f, f"money in {f}") for f in sorted(tally.forms))
+                form += f"{', ' if form else ''}in {self.unit}" if self.unit else ""
                 self.missing, self.first_missing = tally.missing, tally.first_missing
-                return kinds.Number(self.name, *self._filling(tally), decimal=decimal, form=form)
+                filling = self._filling(tally)
+                return kinds.Number(self.name, *filling, decimal=decimal, form=form, unit=self.unit)
         for tally in self.decimals.values():
-            known = self.rows - tally.missing
-            if tally.bad < (1.0 - _MOSTLY) * known and tally.stray is not None:
-                row, text = tally.stray
-                raise CellError(
-                    row,
-                    self.name,
-                    f"{text!r} among numbers; --missing {quote(text)} takes it for a missing "
-                    f"value (with --drop-missing, the row is left out), --category "
-                    f"{quote(self.name)} the column for text",
-                )
+            self._refuse_stray(tally, "numbers")
         return None
+
+    def _order(self) -> str | None:
+        """Return the order in which the texts are dates; None if they are none."""
+        fits = [order for order, tally in self.orders.items() if tally.bad == 0]
+        if not fits and not self.options.dates:  # left out all the same
+            known = (self.rows - tally.missing for tally in self.orders.values())
+            pairs = zip(self.orders.items(), known, strict=True)
+            fits = [o for (o, tally), n in pairs if tally.bad < (1.0 - _MOSTLY) * n]
+        if not fits:
+            for tally in self.orders.values():
+                self._refuse_stray(tally, "dates")
+            return None
+        order = fits[0]
+        if (
+            {"dmy", "mdy"} <= set(fits)
+            and "ymd" not in fits
+            and self.slashed
+            and self.options.dates
+        ):
+            text = next(text for text in self.texts or {"": 1} if text)
+            raise DataError(
+                f"column {self.name!r} holds dates such as {text!r}, in which day or month may "
+                f"come first: give --date-order dmy or mdy"
+            )
+        tally = self.orders[order]
+        self.missing, self.first_missing = tally.missing, tally.first_missing
+        return order
+
+    def _refuse_stray(self, tally: _NumberTally, what: str) -> None:
+        """Refuse a column that is mostly numbers, or dates, with some other text."""
+        known = self.rows - tally.missing
+        if tally.bad < (1.0 - _MOSTLY) * known and tally.stray is not None:
+            row, text = tally.stray
+            raise CellError(
+                row,
+                self.name,
+                f"{text!r} among {what}; --missing {quote(text)} takes it for a missing "
+                f"value (with --drop-missing, the row is left out), --category "
+                f"{quote(self.name)} the column for text",
+            )
 
     def _filling(self, tally: _NumberTally) -> tuple[float | None, bool]:
         """Return what takes the place of missing values, and whether a feature tells of them."""
@@ -259,10 +312,12 @@ class Tally:
             raise LeftOut(f"has no category of {least} rows or more")
         if len(kept) > _MANY or (len(kept) > 20 and len(kept) > _MANY_SHARE * self.rows):
             name = quote(self.name)
+            units = self.units if self.units and len(self.units) < _FEW_UNITS else ()
+            mixed = f" (numbers in {', '.join(units)}: write them in one unit)" if units else ""
             notes.append(
-                f"column {self.name!r} becomes {len(kept):,} categories in {self.rows:,} rows: "
-                f"--min-count 10 pools rare ones, --text {name} takes its words, --id {name} or "
-                f"--drop {name} leaves it out"
+                f"column {self.name!r} becomes {len(kept):,} categories in {self.rows:,} "
+                f"rows{mixed}: --min-count 10 pools rare ones, --text {name} takes its words, "
+                f"--id {name} or --drop {name} leaves it out"
             )
         return kinds.Category(self.name, tuple(sorted(kept)), pooled)
 
@@ -313,23 +368,27 @@ class _NumberTally:
             together = np.concatenate(self.sample)
             self.sample = [self.rng.choice(together, _SAMPLE, replace=False)]
 
-    def add_text(self, coded: cells.Coded, counts: np.ndarray, decimal: str, before: int) -> None:
-        """Add texts, each of which occurs so often."""
-        found = cells.read_numbers(coded.texts, decimal)
-        absent = np.isnan(found.values) & ~found.bad
+    def add_cells(
+        self,
+        values: np.ndarray,
+        bad: np.ndarray,
+        coded: cells.Coded,
+        counts: np.ndarray,
+        before: int,
+    ) -> None:
+        """Add texts, of which each has a value, NaN if missing or bad, and occurs so often."""
+        absent = np.isnan(values) & ~bad
         if self.first_missing < 0 and counts[absent].any():
             self.first_missing = before + int(np.argmax(absent[coded.places]))
         self.missing += int(counts[absent].sum())
-        self.forms |= found.forms
-        if self.stray is None and counts[found.bad].any():
-            row = int(np.argmax(found.bad[coded.places]))
+        if self.stray is None and counts[bad].any():
+            row = int(np.argmax(bad[coded.places]))
             self.stray = before + row, str(coded.texts[int(coded.places[row])].as_py())
-        self.bad += int(counts[found.bad].sum())
-        known = ~np.isnan(found.values)
+        self.bad += int(counts[bad].sum())
         if self.keeps:
-            self.add(found.values[coded.places])
+            self.add(values[coded.places])
         else:
-            self.count += int(counts[known].sum())
+            self.count += int(counts[~np.isnan(values)].sum())
 
     def filled(self, how: str, constant: float) -> float:
         """Return what takes the place of a missing value."""

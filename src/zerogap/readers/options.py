@@ -6,7 +6,7 @@ import codecs
 from dataclasses import dataclass, fields
 from typing import Any
 
-from zerogap.readers.cells import DATE_ORDERS
+from zerogap.readers.dates import DATE_ORDERS
 from zerogap.readers.files import DataError
 
 SEPARATORS = (",", ";", "\t", "|")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.readers import cells
+from zerogap.readers import cells, dates
 from zerogap.readers.files import DataError
 
 BETWEEN_WORDS = r"[^\p{L}\p{N}]+"  # neither letters nor digits, of any script
@@ -37,18 +37,19 @@ def is_date(kind: Any) -> bool:
 
 
 def read_numbers(
-    name: str, column: Any, before: int, decimal: str, missing: tuple[str, ...]
+    name: str, column: Any, before: int, decimal: str, missing: tuple[str, ...], unit: str = ""
 ) -> np.ndarray:
     """Return a column as float64, NaN where there is no value; anything else is refused."""
     import pyarrow as pa
 
     kind = pa.types
     if is_text(column.type):
-        found = cells.numbers(column, decimal, missing)
+        found = cells.numbers(column, decimal, missing, unit)
         if found.bad.any():
             row = int(np.argmax(found.bad))
             text = column[row].as_py()
-            raise CellError(before + row, name, f"{text!r} where the model needs a number")
+            wanted = f"a number in {unit}" if unit else "a number"
+            raise CellError(before + row, name, f"{text!r} where the model needs {wanted}")
         values = found.values
     elif kind.is_null(column.type):
         values = np.full(len(column), np.nan)
@@ -73,7 +74,12 @@ def _plain_numbers(name: str, column: Any) -> np.ndarray:
     if column.type == pa.float64():
         return np.asarray(column.to_numpy(**cells.copied(column)))  # nulls become NaN
     if kind.is_binary(column.type):
-        raise DataError(f"column {name!r} is not text in UTF-8: give --encoding, as latin-1")
+        raise DataError(
+            f"column {name!r} is not text in UTF-8: give --encoding, as latin-1, or leave the "
+            f"column out (--drop {name})"
+        )
+    if kind.is_time(column.type) or kind.is_duration(column.type):
+        column = _hours(column)
     numeric = kind.is_integer, kind.is_floating, kind.is_boolean, kind.is_decimal
     if not any(test(column.type) for test in numeric):
         raise DataError(
@@ -86,16 +92,26 @@ def _plain_numbers(name: str, column: Any) -> np.ndarray:
     return np.asarray(values.to_numpy(**cells.copied(values)))
 
 
+def _hours(column: Any) -> Any:
+    """Return times of day and durations as hours."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    second = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
+    whole = pa.int32() if column.type.bit_width == 32 else pa.int64()
+    return pc.divide(column.cast(whole).cast(pa.float64()), 3600.0 * second)
+
+
 def read_dates(
     name: str, column: Any, before: int, order: str, missing: tuple[str, ...]
-) -> cells.Dates:
+) -> dates.Dates:
     """Return a column as days since 1970, NaN where there is none; anything else is refused."""
     if is_date(column.type):
-        days = cells.temporal_days(column)
-        return cells.Dates(days, np.zeros(len(days), dtype=bool), bool((days % 1 > 0).any()))
+        days = dates.temporal_days(column)
+        return dates.Dates(days, np.zeros(len(days), dtype=bool), bool((days % 1 > 0).any()))
     import pyarrow as pa
 
-    found = cells.dates(column.cast(pa.string()), order, missing)
+    found = dates.dates(column.cast(pa.string()), order, missing)
     if found.bad.any():
         row = int(np.argmax(found.bad))
         text = column[row].as_py()

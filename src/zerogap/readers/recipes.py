@@ -51,7 +51,7 @@ class Recipe:
         self.roles = Roles(file, target, options)
         decimal = file.dialect.decimal
         self.tallies = {n: Tally(n, options, decimal, exact) for n in self.roles.features}
-        self.target = Tally(str(self.roles.target), options, decimal, exact)
+        self.target = Tally(str(self.roles.target), options, decimal, exact, units=())
         self.rows = self.dropped = 0
         self.kept: list[np.ndarray] = []  # rows, where some are left out
         self.counting = dict.fromkeys(file.unnamed & set(self.roles.features), True)

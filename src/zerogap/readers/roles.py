@@ -32,6 +32,12 @@ class Roles:
                     raise DataError(f"has no column {name!r} for {option}; {listed(names)}")
         named_ones = [name for name in names if name not in file.unnamed] or names
         self.target = find_target(names if target in names else named_ones, target, labelled=True)
+        for copy in file.copies:
+            if copy.startswith(f"{self.target} (") and copy not in options.drop:
+                raise DataError(
+                    f"has two columns named {self.target!r}, the target: --drop "
+                    f"{shlex.quote(copy)} leaves the later one out"
+                )
         self.left_out: list[tuple[str, str]] = []
         self.features: list[str] = []
         special = {self.target, options.weight, options.id}
@@ -67,7 +73,11 @@ def find_target(names: list[str], target: str | None, labelled: bool) -> str | N
         if target is None
         else f"has no column {target!r}"
     )
-    raise DataError(f"{what}; {listed(names)}; the first line of a CSV file names them")
+    if len(names) == 1:
+        hint = "--sep SIGN tells what parts the cells, if they are several"
+    else:
+        hint = "--no-header tells that the first line names none, --skip-lines 1 that they follow"
+    raise DataError(f"{what}; {listed(names)}; {hint}")
 
 
 def listed(names: Iterable[str]) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime
 import io
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
+from zerogap.readers.dialect import refuse_title
 from zerogap.readers.files import DataError, Stream
 from zerogap.readers.options import TableOptions
 
 _MOST_CELLS = 1 << 26
+_LOOKED_AT = 50  # rows from which a title above the table is told
 
 
 def read_sheet(stream: Stream, options: TableOptions) -> tuple[Any, int, dict[str, str]]:
@@ -39,7 +41,11 @@ def _read(book: Any, options: TableOptions) -> tuple[Any, int, dict[str, str]]:
     if options.sheet is not None and options.sheet not in names:
         raise DataError(f"has no sheet {options.sheet!r}; its sheets are {', '.join(names)}")
     sheet = book[options.sheet or names[0]]
-    rows = islice(sheet.iter_rows(values_only=True), options.skip_lines, None)
+    rows: Any = islice(sheet.iter_rows(values_only=True), options.skip_lines, None)
+    if not options.skip_lines:
+        first = list(islice(rows, _LOOKED_AT))
+        refuse_title([["" if cell is None else str(cell) for cell in row] for row in first], "row")
+        rows = chain(first, rows)
     number = options.skip_lines
     header: tuple[Any, ...] = ()
     for header in rows:
@@ -87,6 +93,10 @@ def as_array(cells: list[Any]) -> Any:
         return pa.array(cells, pa.float64() if kinds else pa.null())
     if kinds == {bool}:
         return pa.array(cells, pa.bool_())
+    if kinds & {dict, list}:  # of JSON: columns of them are refused by name
+        return pa.array([cell if isinstance(cell, dict | list) else None for cell in cells])
+    if kinds == {datetime.timedelta}:
+        return pa.array(cells, pa.duration("us"))
     if kinds <= {datetime.datetime, datetime.date}:
         return pa.array([_moment(cell) for cell in cells], pa.timestamp("us"))
     return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())

@@ -5,7 +5,6 @@ A `TableFile` can be read as a whole or some rows after others, as often as need
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,9 +15,10 @@ from typing import Any
 from zerogap.readers import dialect as dialects
 from zerogap.readers.cells import MISSING_TEXTS
 from zerogap.readers.files import DataError, Stream
+from zerogap.readers.json_tables import read_json
 from zerogap.readers.options import TableOptions
 from zerogap.readers.reading import CellError
-from zerogap.readers.sheets import as_array, read_sheet
+from zerogap.readers.sheets import read_sheet
 
 _BLOCK = 1 << 23  # bytes of text that pyarrow reads at a time: no line may be longer
 _MOST_CODED = 1 << 16  # texts of a column in a block that are each stored once
@@ -53,6 +53,8 @@ class TableFile:
         Those that have no name in the file.
     guesses : dict of str
         What was guessed of the text: separator, encoding, decimal sign.
+    copies : list of str
+        Columns whose names in the file another one has.
     coded : set of str
         Columns in which some numbers begin with a zero, as codes do.
     notes : list of str
@@ -89,7 +91,8 @@ class TableFile:
                 given = tuple(self._schema().names)
         self.names = dialects.told_apart(given, self.notes)
         self.coded = {self.names[k] for k in self.dialect.coded if k < len(self.names)}
-        pairs = zip(given, self.names, strict=True)
+        pairs = list(zip(given, self.names, strict=True))
+        self.copies = [new for old, new in pairs if old and old != new]
         self.unnamed = {new for old, new in pairs if not old or _NO_NAME.match(old)}
 
     def table(self, types: dict[str, Any]) -> Any:
@@ -139,25 +142,24 @@ class TableFile:
                 from pyarrow import csv
 
                 file = pa.PythonFile(stream, mode="r")
-                found: Any = csv.open_csv(file, *self._csv_options(types, only, PIECE))
+                options = self._csv_options(types, only, PIECE)
+                with self._retyping(types):
+                    found: Any = csv.open_csv(file, *options)
                 names = only or names
             elif self.kind == "parquet":
                 size = max(1, PIECE // (8 * len(names)))
                 found = _parquet(stream).iter_batches(size, use_threads=False)
-            elif self.kind == "arrow" and not stream.packed:
+            elif self.kind == "arrow" and not stream.packed and _has_index(stream):
                 file = pa.ipc.open_file(stream.seekable_file())
                 found = (file.get_batch(k) for k in range(file.num_record_batches))
             else:
                 found = self._loaded().to_batches()
             batches = iter(found)
             while True:
-                try:
-                    batch = next(batches)
-                except StopIteration:
+                with self._retyping(types):
+                    batch = next(batches, None)
+                if batch is None:
                     return
-                except pa.ArrowInvalid as error:
-                    self._retype(error, types)
-                    raise
                 if not self.is_text:
                     batch.validate(full=True)
                 if self.is_text and stream.quoted and not self.quoted:
@@ -226,18 +228,22 @@ class TableFile:
         self.dialect = replace(self.dialect, encoding="cp1252")
         self.guesses["encoding"] = "cp1252"
 
-    def _retype(self, error: Exception, types: dict[str, Any]) -> None:
-        """Raise Retyped with the column of a conversion that failed made text."""
+    @contextmanager
+    def _retyping(self, types: dict[str, Any]) -> Iterator[None]:
+        """Raise Retyped where a conversion fails, with its column made text."""
         import pyarrow as pa
 
-        found = _NO_NUMBER.match(str(error))
-        if found is None:
-            return
-        if "UTF8" in str(error):
-            self._not_utf8()
-        types[self.names[int(found[1])]] = pa.string()
-        self.retyped = True
-        raise Retyped from None
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            found = _NO_NUMBER.match(str(error))
+            if found is None:
+                raise
+            if "UTF8" in str(error):
+                self._not_utf8()
+            types[self.names[int(found[1])]] = pa.string()
+            self.retyped = True
+            raise Retyped from None
 
     def _csv_options(
         self,
@@ -315,7 +321,7 @@ class TableFile:
                     self._whole, self.first_row, names = read_sheet(stream, self.options)
                     self.guesses |= names
                 elif self.kind == "jsonl":
-                    self._whole = _json(stream)
+                    self._whole = read_json(self.opened)
                 else:
                     self._whole = _arrow(stream)
         return self._whole
@@ -392,34 +398,6 @@ def _whole_parquet(stream: Stream) -> Any:
     return file.read()
 
 
-def _json(stream: Stream) -> Any:
-    import pyarrow as pa
-    from pyarrow import json
-
-    start = stream.start().lstrip(b"\xef\xbb\xbf \t\r\n")
-    if start.startswith(b"["):
-        return _json_array(stream)
-    if not start.startswith(b"{"):  # pyarrow crashes
-        raise DataError("is no file of JSON lines: the first one must begin with {")
-    return json.read_json(
-        pa.PythonFile(stream, mode="r"), json.ReadOptions(block_size=_BLOCK, use_threads=False)
-    )
-
-
-def _json_array(stream: Stream) -> Any:
-    """Return a JSON array of objects as a table."""
-    import pyarrow as pa
-
-    try:
-        rows = json.loads(b"".join(iter(stream.read, b"")))
-    except ValueError as error:
-        raise DataError(f"is no JSON: {error}") from None
-    if not all(isinstance(row, dict) for row in rows):
-        raise DataError("is a JSON array of something else than objects, one for each row")
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return pa.table({name: as_array([row.get(name) for row in rows]) for name in names})
-
-
 def _arrow(stream: Stream) -> Any:
     import pyarrow as pa
 
@@ -428,4 +406,9 @@ def _arrow(stream: Stream) -> Any:
         from pyarrow import feather
 
         return feather.read_table(file)
-    return pa.ipc.open_file(file).read_all()
+    return (pa.ipc.open_file if _has_index(stream) else pa.ipc.open_stream)(file).read_all()
+
+
+def _has_index(stream: Stream) -> bool:
+    """Tell an Arrow file, whose parts can be read in any order, from an Arrow stream."""
+    return stream.start().startswith(b"ARROW1")

@@ -1,0 +1,82 @@
+"""Tables in JSON: a line or an array element for each row, or one object that holds a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from zerogap.readers.files import DataError
+from zerogap.readers.sheets import as_array
+
+_BLOCK = 1 << 23  # bytes of text that pyarrow reads at a time: no line may be longer
+
+
+def read_json(opened: Callable[[], Any]) -> Any:
+    """Return the table of a file that `opened` opens."""
+    import pyarrow as pa
+    from pyarrow import json as arrow_json
+
+    with opened() as stream:
+        start = stream.start().lstrip(b"\xef\xbb\xbf \t\r\n")
+        if not start.startswith((b"[", b"{")):  # pyarrow crashes
+            raise DataError("is no file of JSON lines: the first one must begin with {")
+        if start.startswith(b"{"):
+            how = arrow_json.ReadOptions(block_size=_BLOCK, use_threads=False)
+            try:
+                found = arrow_json.read_json(pa.PythonFile(stream, mode="r"), how)
+            except pa.ArrowInvalid:  # of a column that holds numbers and text, too
+                found = None
+            if found is not None and (found.num_rows > 1 or not _has_lists(found)):
+                return found
+    with opened() as stream:
+        text = b"".join(iter(stream.read, b"")).decode("utf-8-sig")
+    try:
+        whole = json.loads(text)
+    except ValueError as error:
+        if start.startswith(b"["):
+            raise DataError(f"is no JSON: {error}") from None
+        whole = [_object(number, line) for number, line in enumerate(text.splitlines(), 1)]
+    return _of_rows(whole if isinstance(whole, list) else _rows_of(whole))
+
+
+def _has_lists(table: Any) -> bool:
+    from pyarrow import types
+
+    return any(types.is_list(kind) for kind in table.schema.types)
+
+
+def _object(number: int, line: str) -> Any:
+    """Return the object of a line, None of an empty one."""
+    try:
+        return json.loads(line) if line.strip() else None
+    except ValueError as error:
+        raise DataError(f"line {number}: is no JSON: {error}") from None
+
+
+def _rows_of(whole: dict[str, Any]) -> list[Any]:
+    """Return the rows of one object that holds a table, of itself if it holds none.
+
+    It may hold names and rows, as pandas writes with orient="split", a list of objects, or lists
+    of cells, one for each column.
+    """
+    if isinstance(whole.get("columns"), list) and isinstance(whole.get("data"), list):
+        return [dict(zip(whole["columns"], row, strict=False)) for row in whole["data"]]
+    lists = {name: cells for name, cells in whole.items() if isinstance(cells, list)}
+    rows = [cells for cells in lists.values() if cells and isinstance(cells[0], dict)]
+    if len(rows) == 1:
+        return list(rows[0])
+    if len(lists) == len(whole) and len({len(cells) for cells in lists.values()}) == 1:
+        return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+    return [whole]
+
+
+def _of_rows(rows: list[Any]) -> Any:
+    """Return objects, one for each row, as a table."""
+    import pyarrow as pa
+
+    rows = [row for row in rows if row is not None]
+    if not all(isinstance(row, dict) for row in rows):
+        raise DataError("is a JSON array of something else than objects, one for each row")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.table({name: as_array([row.get(name) for row in rows]) for name in names})
