@@ -86,10 +86,10 @@ def test_faces_are_those_of_lines_and_parabolas_with_ends_and_l2():
     assert not has_faces(zg.Problem(np.eye(3), [0, 1, 2], "multiclass-hinge"))
 
 
-def alike(n=300, copies=4, seed=0):
+def alike(n=300, d=400, copies=4, seed=0):
     """Rows that are nearly the same, some with wrong labels: coordinate ascent crawls."""
     rng = np.random.default_rng(seed)
-    X = np.repeat(rng.standard_normal((n // copies, 400)), copies, axis=0)
+    X = np.repeat(rng.standard_normal((n // copies, d)), copies, axis=0)
     X += 0.05 * rng.standard_normal(X.shape)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     return X, np.where(rng.random(n) < 0.05, -1.0, 1.0) * np.sign(X[:, :5].sum(axis=1))
@@ -101,7 +101,7 @@ LOSSES = pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
 @pytest.mark.parametrize("intercept", [False, True])
 @LOSSES
 def test_rows_that_are_alike_take_a_fraction_of_the_epochs(loss, intercept):
-    problem = zg.Problem(*alike(), loss, lam=1e-5, fit_intercept=intercept)
+    problem = zg.Problem(*alike(100, 120), loss, lam=1e-5, fit_intercept=intercept)
     options = {"tol": 1e-7, "random_state": 0, "max_epochs": 100_000}
     plain, finished = (
         zg.solve(problem, zg.SDCA(finish=finish), **options) for finish in (False, True)

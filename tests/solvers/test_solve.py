@@ -1,11 +1,10 @@
 """The one loop: it stops when it says, records what happened, survives Ctrl-C and kill -9."""
 
 import io
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
-import textwrap
 import threading
 import time
 import warnings
@@ -13,6 +12,7 @@ import warnings
 import numpy as np
 import pytest
 
+import checkpointed_run
 import zerogap as zg
 from problems import make_problem
 from zerogap.solvers.checkpoint import CheckpointError
@@ -313,44 +313,44 @@ def test_a_full_disk_costs_the_checkpoint_not_the_run(tmp_path):
     assert run.stop_reason == "converged"
 
 
-KILLED = textwrap.dedent(
-    """
-    import sys
-    from problems import make_problem
-    import zerogap as zg
-    p = make_problem("hinge", n=300, d=20, intercept=True)
-    print("ready", flush=True)
-    run = zg.solve(p, zg.SDCA(), tol=1e-7, max_epochs=10**6, random_state=0, record="epoch",
-                   checkpoint=sys.argv[1], checkpoint_every=0)
-    print(run.certificate.epochs, run.w.tobytes().hex())
-    """
-)
+@pytest.fixture
+def start(monkeypatch):
+    """Start a run in a process of its own, forked where there is fork; return it and its pipe."""
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(checkpointed_run.__file__))
+    kind = "spawn" if sys.platform == "win32" else "forkserver"
+    processes = multiprocessing.get_context(kind)
+    if kind == "forkserver":
+        processes.set_forkserver_preload([checkpointed_run.__name__])
+
+    def started(path):
+        here, there = processes.Pipe()
+        process = processes.Process(target=checkpointed_run.answer, args=(path, there))
+        process.start()
+        there.close()
+        assert here.recv() == "ready"
+        return process, here
+
+    return started
 
 
-def test_kill_9_never_leaves_an_unreadable_checkpoint(tmp_path):
+def test_kill_9_never_leaves_an_unreadable_checkpoint(tmp_path, start):
     path = tmp_path / "run.ckpt"
-    command = [sys.executable, "-c", KILLED, str(path)]
-    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(__file__))}
     rng = np.random.default_rng(0)
     kills = 0
     for _ in range(12):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True)
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(float(rng.uniform(0.0, 0.5)))
-        kills += process.poll() is None
+        process, pipe = start(path)
+        time.sleep(float(rng.uniform(0.0, 0.1)))
+        kills += process.exitcode is None
         process.kill()
-        process.wait()
-        process.stdout.close()
+        process.join()
+        pipe.close()
     assert kills > 0
-    last = subprocess.run(command, capture_output=True, env=environment, text=True, check=True)
-    fresh = subprocess.run(
-        [*command[:-1], str(tmp_path / "fresh")],
-        capture_output=True,
-        env=environment,
-        text=True,
-        check=True,
-    )
-    assert last.stdout.splitlines()[-1] == fresh.stdout.splitlines()[-1]
+    answers = []
+    for place in (path, tmp_path / "fresh"):
+        process, pipe = start(place)
+        answers.append(pipe.recv())
+        process.join()
+    assert answers[0] == answers[1]
     assert not [f for f in os.listdir(tmp_path) if "part" in f]
 
 
