@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -136,12 +137,7 @@ def test_another_script_s_loss_in_the_cache_disturbs_nobody(tmp_path):
     assert run(USE_OWN_LOSS.format(folder=str(folder)), cache) == 6.0
 
 
-@pytest.mark.parametrize("damage", ["truncated", "moved", "garbage"])
-@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-def test_damaged_caches_are_compiled_again(tmp_path, damage, suffix):
-    """Truncated files, or pickles of classes that are gone, cost a compilation and one line."""
-    cache = tmp_path / "cache"
-    code = """
+FEW_KERNELS = """
 import warnings, numpy as np, json
 from zerogap.kernels.jit import kernel
 from zerogap.rows import as_rows
@@ -153,16 +149,30 @@ with warnings.catch_warnings(record=True) as seen:
 assert out.tolist() == [25.0, 1.0]
 print(json.dumps([str(w.message) for w in seen if w.category is RuntimeWarning]))
 """
-    assert run(code, cache) == []
+
+
+@pytest.fixture(scope="module")
+def filled_cache(tmp_path_factory):
+    cache = tmp_path_factory.mktemp("machine code")
+    assert run(FEW_KERNELS, cache) == []
+    return cache
+
+
+@pytest.mark.parametrize("damage", ["truncated", "moved", "garbage"])
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_damaged_caches_are_compiled_again(filled_cache, tmp_path, damage, suffix):
+    """Truncated files, or pickles of classes that are gone, cost a compilation and one line."""
+    cache = tmp_path / "cache"
+    shutil.copytree(filled_cache, cache)
     for file in cache.rglob(f"*{suffix}"):
         content = file.read_bytes()
         moved = content.replace(b"zerogap.kernels.jit", b"zerogap.kernels.gone"[:19])
         changed = {"truncated": content[: len(content) // 2], "moved": moved, "garbage": b"\0" * 99}
         file.write_bytes(changed[damage])
-    said = run(code, cache)
+    said = run(FEW_KERNELS, cache)
     assert len(said) <= 1
     assert all("compiling it again" in text for text in said)
-    assert run(code, cache) == []
+    assert run(FEW_KERNELS, cache) == []
 
 
 def test_unwritable_cache_still_fits(tmp_path):
