@@ -182,8 +182,8 @@ def test_only_what_zerogap_refuses_counts_as_a_refusal():
 @pytest.mark.filterwarnings("error")
 def test_doubt_of_scores_without_weights_is_known_for_rows_too_long_for_a_double():
     rows, lengths = SimpleNamespace(width=3), np.array([0.0, 1.0, np.inf])
-    assert np.all(score_doubt(rows, lengths, 0.0) < 1e-300)
-    assert np.all(np.isfinite(score_doubt(rows, lengths, np.array([0.0, 1.0]))[:2]))
+    assert np.all(score_doubt(rows.width, lengths, 0.0) < 1e-300)
+    assert np.all(np.isfinite(score_doubt(rows.width, lengths, np.array([0.0, 1.0]))[:2]))
     assert times_length(lengths, np.inf).tolist() == [0.0, np.inf, np.inf]
     assert np.isnan(times_length(lengths, np.nan)[1:]).all()  # an unknown radius stays unknown
 

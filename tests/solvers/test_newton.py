@@ -116,6 +116,7 @@ def test_hessians_in_single_precision_lead_to_the_same_optimum(loss, scale, monk
     problem = zg.Problem(X, y, loss, lam=1e-9 * scale**2)
     of = hessian.Hessian(problem, problem.share)
     monkeypatch.setattr(hessian, "SINGLE_FEATURES", 40)
+    monkeypatch.setattr(hessian, "SINGLE_FEATURES_OF_PARABOLA", 40)
     monkeypatch.setattr(hessian, "SINGLE_WORK", 0.0)
     rough = hessian.Hessian(problem, problem.share)
     assert (of.rough, rough.rough) == (False, True)
@@ -272,10 +273,10 @@ def test_wide_data_are_solved_on_their_inner_products(loss, intercept, dtype):
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-8])
 def test_auto_makes_no_step_too_many_after_a_change(tol, monkeypatch):
-    monkeypatch.setattr(auto, "_has_few_features", lambda problem: False)
+    monkeypatch.setattr(auto, "has_few_features", lambda problem: False)
     monkeypatch.setattr(auto, "is_hopeless", lambda problem: False)
     costs = itertools.chain([math.inf] * 4, itertools.repeat(0.0))  # when certificates are rare
-    monkeypatch.setattr(auto, "_second_cost", lambda problem, decades: next(costs))
+    monkeypatch.setattr(auto, "second_cost", lambda problem, decades: next(costs))
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 300)) * np.logspace(0, -2, 300)
     y = np.sign(X @ rng.standard_normal(300) + 0.3 * rng.standard_normal(2000))

@@ -64,7 +64,8 @@ class TakesRows(BaseEstimator):
             self.n_features_in_ = X.shape[1]
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
-            return as_rows(X), y
+            rows = as_rows(X)
+            return (rows if isinstance(X, np.ndarray) else rows.with_own_structure()), y
         common["multi_output"] = several_targets(y)
         X, y = validate_data(self, X, y, y_numeric=self._task == "regression", **common)
         return as_rows(X).with_own_structure(), y

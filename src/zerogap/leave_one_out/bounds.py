@@ -48,6 +48,7 @@ from zerogap.problem.proving import Proof
 from zerogap.regions.enclosures import (
     Slip,
     dual_slope,
+    empty_rows,
     excess_below,
     excess_error,
     length_above,
@@ -96,8 +97,9 @@ class PrimalDualPair:
         lean = 0.5 * (w - p)
         z = plain + b
         at = problem.scores(w - lean) + b if lean.any() else z
-        lengths = lengths_above(problem.rows, problem.sqnorms)
-        doubt = score_doubt(problem.rows, lengths, size) + gamma(4) * (np.abs(z) + abs(b))
+        rows, sqnorms = problem.rows, problem.sqnorms
+        lengths = lengths_above(sqnorms, rows.width, empty_rows(rows, sqnorms))
+        doubt = score_doubt(rows.width, lengths, size) + gamma(4) * (np.abs(z) + abs(b))
         if problem.loss.task == "regression":
             doubt = doubt + gamma(4) * np.abs(problem.y)
         strength = problem.strength * (1.0 - gamma(8))

@@ -3,11 +3,12 @@
 from zerogap.losses.base import Loss, MarginLoss, ResidualLoss
 from zerogap.losses.margin import Hinge, Logistic, SmoothHinge, SquaredHinge
 from zerogap.losses.multiclass import MulticlassHinge, MulticlassLoss, Softmax
-from zerogap.losses.registry import ALL_LOSSES, LOSSES, MULTICLASS_LOSSES, as_loss
+from zerogap.losses.registry import ALL_LOSSES, EXACT_SLOPES, LOSSES, MULTICLASS_LOSSES, as_loss
 from zerogap.losses.residual import Absolute, EpsilonInsensitive, Huber, Quantile, Squared
 
 __all__ = [
     "ALL_LOSSES",
+    "EXACT_SLOPES",
     "LOSSES",
     "MULTICLASS_LOSSES",
     "Absolute",

@@ -23,6 +23,14 @@ LOSSES: dict[str, type[Loss]] = {
 MULTICLASS_LOSSES: dict[str, type[Loss]] = {"multiclass-hinge": MulticlassHinge, "softmax": Softmax}
 """Losses of a score per class."""
 
+EXACT_SLOPES: frozenset[type[Loss]] = frozenset(
+    {SmoothHinge, SquaredHinge, Logistic, Squared, Huber}
+)
+"""Smooth losses whose derivative is right to a few units in the last place, whatever the score.
+
+The dual variable -phi'(z) adds nothing to the gap but what bounds of rounding count anyway.
+"""
+
 ALL_LOSSES = {**LOSSES, **MULTICLASS_LOSSES}
 
 

@@ -11,12 +11,21 @@ import numpy as np
 
 from zerogap.kernels.minimiser import minimiser
 from zerogap.kernels.twofold import exact_sum
+from zerogap.losses import EXACT_SLOPES
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.gap import FAR, Terms
 from zerogap.problem.places import OnProcessor
 from zerogap.problem.proving import Proof, Proving
 from zerogap.problem.refining import refinement
-from zerogap.problem.row_sums import clip_duals, sum_signs, sum_slopes, sum_terms
+from zerogap.problem.row_sums import (
+    clip_duals,
+    set_own_terms,
+    sum_conjugates,
+    sum_losses,
+    sum_signs,
+    sum_slopes,
+    sum_terms,
+)
 
 _SIGNS = np.array([-1.0, 1.0])
 
@@ -28,6 +37,7 @@ class Examining(Proving, OnProcessor):
     checked_intercept: Any
     scores: Any
     slopes: Any
+    mean_loss: Any
     to_weights: Any
     weight_shape: Any
     dual_shape: Any
@@ -84,10 +94,12 @@ class Examining(Proving, OnProcessor):
         """
         z = self.scores(w)
         b = self.best_intercept(z, b, accuracy) if self.fit_intercept else 0.0 * b
-        points = [] if alpha is None else [self.feasible(alpha)]
+        points: list[tuple[np.ndarray, Terms | None]] = []
+        if alpha is not None:
+            points.append((self.feasible(alpha), None))
         if alpha is None or not trust:
-            points.append(self.dual_point(z, b))
-        proofs = [self.prove(w, b, z, point, tolerated) for point in points]
+            points.append(self._own_point(z, b))
+        proofs = [self.prove(w, b, z, point, tolerated, terms=terms) for point, terms in points]
         if (alpha is None or not trust) and not proofs[-1].gap < FAR * proofs[-1].primal:
             origin = self.xp.zeros(self.dual_shape)  # far from the optimum it may be better
             proofs.append(self.prove(w, b, z, origin, tolerated))
@@ -127,7 +139,7 @@ class Examining(Proving, OnProcessor):
         """Return what is proved of the best constant model, without any dual variables."""
         w, zeros = self.xp.zeros(self.weight_shape), self.xp.zeros(self.dual_shape)
         b, terms, none = self.constant(), None, np.zeros(2)
-        if self.loss.task == "classification" and not self.on_device:
+        if self.has_two_kinds:
             terms = Terms(*sum_terms(self.loss, _SIGNS, self._class_shares, none, none, b, 0, 2))
         return self.prove(w, b, zeros, zeros, terms=terms, u=w)
 
@@ -137,15 +149,33 @@ class Examining(Proving, OnProcessor):
 
     @functools.cached_property
     def _best_constant(self) -> float:
-        if self.loss.task != "classification" or self.on_device:
+        if not self.has_two_kinds:
             return self.best_intercept(self.xp.zeros(self.shape[0]))
         given = (self.loss, _SIGNS, self._class_shares, np.zeros(2))
         return minimiser(lambda b: sum_slopes(*given, b, 0, 2))
 
+    @property
+    def has_two_kinds(self) -> bool:
+        """Whether rows of the same class are alike to models without weights."""
+        return self.loss.task == "classification" and not self.on_device
+
+    def constant_loss(self, b: Any) -> float:
+        """Return the mean loss of the model without weights whose intercept is b."""
+        if self.has_two_kinds:
+            return sum_losses(self.loss, _SIGNS, self._class_shares, np.full(2, b), 0, 2)
+        return self.mean_loss(self.xp.zeros(self.dual_shape) + b)
+
+    def _mean_conjugate(self, alpha: np.ndarray) -> float:
+        """Return 1/S sum_i s_i phi*(-a_i)."""
+        if self.has_two_kinds and not alpha.any():
+            given = (self.loss, _SIGNS, self._class_shares, np.zeros(2))
+            return sum_conjugates(*given, 0, 2)
+        return self.over_rows(sum_conjugates, self.loss, self.y, self.share, alpha)
+
     @functools.cached_property
     def _class_shares(self) -> np.ndarray:
         """Shares of the rows of either class, which are alike to a constant model."""
-        return np.array([self.share @ (self.y == sign) for sign in _SIGNS])
+        return np.array(self.over_rows(sum_signs, self.share, self.y))[::-1].copy()
 
     def constant(self) -> Any:
         """Return the intercept of the best constant model: zero if there is none."""
@@ -183,6 +213,14 @@ class Examining(Proving, OnProcessor):
         alpha = alpha.copy()
         self.over_rows(clip_duals, self.loss, self.y, alpha)
         return self.balanced(alpha, self.balance_sums(alpha)) if self.fit_intercept else alpha
+
+    def _own_point(self, z: np.ndarray, b: Any) -> tuple[np.ndarray, Terms | None]:
+        """Return `dual_point`, and the rows' terms if they are found on the way."""
+        if self.fit_intercept or self.on_device or type(self.loss) not in EXACT_SLOPES:
+            return self.dual_point(z, b), None
+        alpha = np.empty_like(z)
+        data = (self.loss, self.y, self.share, z, alpha)
+        return alpha, Terms(*self.over_rows(set_own_terms, *data))
 
     def balance_sums(self, alpha: np.ndarray) -> np.ndarray:
         """Return the sums that `balanced` needs; those of parts of the rows add up."""

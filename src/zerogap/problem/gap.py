@@ -35,7 +35,8 @@ LOST_LENGTH = 1e-154  # the root of that: |x| is at most sqrt(computed x.x) + LO
 CLEAR_OF_UNDERFLOW = 1e-280  # a sum of squares of which LOST_SQUARES is less than one rounding
 FAR = 0.5  # gap over P from which on D is computed by itself: it is not a difference then
 ENOUGH = 0.1  # of the gap: rounding that is not worth more precision
-CLEAR = 1e-11  # of P: more of it need not be known, whatever the gap
+CLEAR = 1e-11  # of P: more of it need not be known, whatever the gap,
+CLEAR_OF_TOLERATED = 1e-4  # or of what may be lost of P by rounding: six digits beyond `tol`
 LOST = 40.0  # at least log(1 / x) of an x that is one rounding
 EXACT = 2e-14  # of P: rounding that twice the precision seldom makes less
 
@@ -68,9 +69,13 @@ def hidden_by_underflow(lam: float, length: float = math.inf) -> float:
     return TINY + min(LOST_SQUARES * lam, root * root)
 
 
-def is_blurred(blur: float, gap: float, primal: float) -> bool:
-    """Tell whether so much is unknown of P that P - D would not look like the gap."""
-    return blur > max(ENOUGH * min(gap, primal), CLEAR * primal)
+def is_blurred(blur: float, gap: float, primal: float, tolerated: float = 0.0) -> bool:
+    """Tell whether so much is unknown of P that P - D would not look like the gap.
+
+    Where rounding may be `tolerated` times P, a small part of that need not be known either.
+    """
+    clear = max(CLEAR, CLEAR_OF_TOLERATED * tolerated)
+    return blur > max(ENOUGH * min(gap, primal), clear * primal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +146,7 @@ class Evaluation(NamedTuple):
         """Tell whether rounding is more than a share of the gap, and of P more than tolerated."""
         computed, primal = self.gap - self.rounding, self.primal
         coarse = self.rounding > max(ENOUGH * computed, max(tolerated, EXACT) * primal)
-        return coarse or is_blurred(self.blur, computed, primal)
+        return coarse or is_blurred(self.blur, computed, primal, tolerated)
 
 
 NOTHING = Evaluation(math.nan, math.inf, math.inf, 0.0, 0.0)

@@ -29,7 +29,6 @@ from zerogap.problem.gap import Terms
 from zerogap.problem.row_sums import (
     set_slopes,
     set_weights,
-    sum_conjugates,
     sum_costs,
     sum_losses,
     sum_penalty_conjugates,
@@ -259,10 +258,6 @@ class Problem(Examining, Struct):
         """Return g*(u)."""
         return self.over_features(sum_penalty_conjugates, self.penalty, u.ravel())
 
-    def _mean_conjugate(self, alpha: np.ndarray) -> float:
-        """Return 1/S sum_i s_i phi*(-a_i)."""
-        return self.over_rows(sum_conjugates, self.loss, self.y, self.share, alpha)
-
     def weights(self, alpha: Any) -> np.ndarray:
         """Return w(alpha)."""
         return self.to_weights(self.dual_sum(self._dual_vector(alpha)))
@@ -317,6 +312,13 @@ class Problem(Examining, Struct):
         moved = origin if len(origin) else np.zeros(self.shape[1])
         return self._with(rows=rows, y=y, sqnorms=rows.sqnorms, origin=moved), moved, target
 
+    def without_features(self) -> Problem:
+        """Return the problem on the processor with rows of length zero: what the loss needs."""
+        fields = {name: self.host(value) for name, value in self.__getstate__().items()}
+        fields["rows"] = DenseRows(np.empty((self.shape[0], 0)))
+        many = self.loss.task == "multiclass"
+        return _restore(self.joint if many else Problem, tuple(fields.values()))
+
     def with_columns(self, places: np.ndarray) -> Problem:
         """Return the same problem with some of its features, as a copy."""
         return self._with(rows=self.rows.columns(places))
@@ -361,10 +363,6 @@ class Problem(Examining, Struct):
     def mean_loss(self, z: np.ndarray) -> float:
         """Return 1/S sum_i s_i phi(z_i)."""
         return self.over_rows(sum_losses, self.loss, self.y, self.share, z)
-
-    def constant_loss(self, b: Any) -> float:
-        """Return the mean loss of the model without weights whose intercept is b."""
-        return self.mean_loss(self.xp.zeros(self.dual_shape) + b)
 
     def column(self) -> Any:
         """Return zeros for all rows."""

@@ -48,6 +48,24 @@ def sum_terms(loss, y, share, alpha, z, b, start, stop):
     return value, excess, balance, mass, energy, cross, target
 
 
+@rowwise(sums=7)
+def set_own_terms(loss, y, share, z, alpha, start, stop):
+    """alpha_i = -phi'(z_i), and the sums of `sum_terms`: what these add to the gap is rounding"""
+    value, balance, mass, energy, cross, target = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(start, stop):
+        score, s, sign, aim = z[i], share[i], y[i], loss.aim(y[i])
+        slope = loss.derivative(score, sign)
+        alpha[i] = -slope
+        a = s * slope
+        value += s * (loss.value(score, sign) + 0.0 * score)  # which must be finite
+        balance -= a
+        mass += abs(a)
+        energy += a * slope
+        cross += abs(a * (score - aim))
+        target += s * aim * aim
+    return value, 0.0, balance, mass, energy, cross, target
+
+
 @rowwise(sums=8)
 def sum_outward_terms(loss, y, share, alpha, z, doubt, rounded, start, stop):
     """The sums of `sum_terms`, of which the gap's are taken at the worst of z +- doubt

@@ -96,11 +96,17 @@ def check_number(name: str, value: Any, kind: Any, least: float) -> None:
 
 
 def is_plain(X: Any, y: Any) -> bool:
-    """Tell whether these are arrays that scikit-learn's validation would return as they are."""
+    """Tell whether these are arrays that scikit-learn's validation would return as they are.
+
+    X may be a CSR matrix, too, whose structure is checked later.
+    """
+    dense = type(X) is np.ndarray and X.ndim == 2
     return (
-        type(X) is type(y) is np.ndarray
-        and X.ndim == 2
-        and X.size > 0
+        (dense or type(X) in (sparse.csr_matrix, sparse.csr_array))
+        and type(y) is np.ndarray
+        and len(X.shape) == 2
+        and X.shape[0] > 0
+        and X.shape[1] > 0
         and X.dtype in (np.float64, np.float32)
         and y.shape == X.shape[:1]
         and y.dtype.kind in "biuf"

@@ -32,7 +32,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from zerogap.kernels.jit import kernel
-from zerogap.losses import Loss
 from zerogap.problem import Problem
 from zerogap.problem.centring import centred
 from zerogap.problem.gap import EVALUATION, UNIT, gamma
@@ -42,6 +41,7 @@ from zerogap.regions.enclosures import (
     LOGS,
     Slip,
     dual_slope,
+    empty_rows,
     excess_below,
     length_above,
     lengths_above,
@@ -85,14 +85,10 @@ class ProofWithoutRows:
     """
 
     proved: ClassVar[bool] = True
-    loss: Loss
-    y: np.ndarray
-    share: np.ndarray
-    lengths: np.ndarray  # |x_i|, or a little more
-    doubt: np.ndarray  # how far the scores of the proof may be off
-    slip: Slip
-    strength: float  # mu
-    fit_intercept: bool
+    problem: Problem  # centred, without its features
+    width: int  # number of values of the longest row
+    empty: np.ndarray  # places of rows without entries
+    length: float  # |w|, or a little more
     proof: Proof  # on centred data
     origin: np.ndarray  # of the centred data; empty if it is zero
     target: float  # what was subtracted from the targets
@@ -104,18 +100,29 @@ class ProofWithoutRows:
         The proof is that of a `Result` for the problem: on its centred data.
         """
         shifted = centred(problem)
-        problem = shifted.problem
-        host = problem.host
-        y, share = host(problem.y), host(problem.share)
-        lengths = lengths_above(problem.rows, host(problem.sqnorms))
-        doubt = score_doubt(problem.rows, lengths, length_above(np.asarray(w)))
-        if problem.loss.task == "regression":
-            doubt = doubt + gamma(4) * np.abs(y)  # the shift of targets
+        rows, bare = shifted.problem.rows, shifted.problem.without_features()
         alpha = proof.alpha if proof.rest is None else proof.alpha + proof.rest
-        proof = proof._replace(alpha=alpha, rest=None, z=host(proof.z))
-        rows = (y, share, lengths, doubt, Slip.of(problem, proof.alpha))
-        given = (problem.strength, problem.fit_intercept, proof)
-        return cls(problem.loss, *rows, *given, shifted.origin, shifted.target)
+        proof = proof._replace(alpha=bare.host(alpha), rest=None, z=shifted.problem.host(proof.z))
+        about_rows = (rows.width, empty_rows(rows, bare.sqnorms), length_above(np.asarray(w)))
+        return cls(bare, *about_rows, proof, shifted.origin, shifted.target)
+
+    @functools.cached_property
+    def lengths(self) -> np.ndarray:
+        """|x_i|, or a little more."""
+        return lengths_above(self.problem.sqnorms, self.width, self.empty)
+
+    @functools.cached_property
+    def doubt(self) -> np.ndarray:
+        """How far the scores of the proof may be off."""
+        doubt = score_doubt(self.width, self.lengths, self.length)
+        if self.problem.loss.task == "regression":
+            doubt = doubt + gamma(4) * np.abs(self.problem.y)  # the shift of targets
+        return doubt
+
+    @functools.cached_property
+    def slip(self) -> Slip:
+        """How far the dual variables may be off."""
+        return Slip.of(self.problem, self.proof.alpha)
 
     @functools.cached_property
     def region(self) -> Region:
@@ -126,10 +133,10 @@ class ProofWithoutRows:
         if not radius < math.inf:
             nowhere = np.full(len(b), math.inf)
             return Region(radius, -nowhere, nowhere, self.origin)
-        if not self.fit_intercept:
+        if not self.problem.fit_intercept:
             return Region(radius, b, b)
         reach = (times_length(self.lengths, radius) + self.doubt) * (1.0 + gamma(4))
-        find = _box if self.loss.task == "multiclass" else _interval
+        find = _box if self.problem.loss.task == "multiclass" else _interval
         low, high = find(self, b, reach, budget)
         if self.target:
             low = np.nextafter(low + self.target, -math.inf)
@@ -138,7 +145,7 @@ class ProofWithoutRows:
 
     def _radius(self) -> float:
         """Return how far the optimal weights are at most, rounded up."""
-        gap, mu = self.proof.gap, self.strength * (1.0 - gamma(4))
+        gap, mu = self.proof.gap, self.problem.strength * (1.0 - gamma(4))
         if not 2.0 * (gap / mu) < math.inf:  # nor if it is NaN
             return math.inf
         slack = gap if math.isnan(self.proof.slack) else min(self.proof.slack, gap)
@@ -190,8 +197,8 @@ def _interval(
     kept: ProofWithoutRows, b: np.ndarray, reach: np.ndarray, budget: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return bounds of the intercepts at which the rows add no more than `budget` to the gap."""
-    rows = (kept.y, kept.share, kept.proof.alpha, kept.proof.z)
-    loss, slip = kept.loss, kept.slip
+    rows = (kept.problem.y, kept.problem.share, kept.proof.alpha, kept.proof.z)
+    loss, slip = kept.problem.loss, kept.slip
     middle, sums = float(b[0]), gamma(len(reach) + 8)
 
     def is_outside(at: float) -> bool:
@@ -290,9 +297,9 @@ def _cut_beyond(
     Terms e_i and their slopes at a point outside, near the set, give a plane below them; those
     below zero are left out.
     """
-    z, votes = kept.proof.z + b, -kept.proof.alpha
-    votes[np.arange(len(votes)), kept.y] += 1.0
-    data = (kept.loss, kept.y, kept.share, votes)
+    z, votes, problem = kept.proof.z + b, -kept.proof.alpha, kept.problem
+    votes[np.arange(len(votes)), problem.y] += 1.0
+    data = (problem.loss, problem.y, problem.share, votes)
     best = None
     inside, outside = 0.0, 1e-6 * (1.0 + float(np.abs(b).max()))
     for _ in range(2 * _LOOKS):

@@ -12,6 +12,7 @@ from zerogap.problem import Problem
 from zerogap.problem.gap import gamma
 from zerogap.regions import ProofWithoutRows, Region
 from zerogap.regions.enclosures import (
+    empty_rows,
     length_above,
     lengths_above,
     outward,
@@ -49,9 +50,9 @@ def _products(
     """Return (x - m).w, |x - m| and how far the former may be off."""
     origin = regions[0].origin
     seen = rows.minus(origin) if origin.any() else rows
-    lengths = lengths_above(seen, seen.sqnorms)
+    lengths = lengths_above(seen.sqnorms, seen.width, empty_rows(seen, seen.sqnorms))
     sizes = np.array([length_above(w) for w in coef])
-    return seen.product(coef), lengths, score_doubt(seen, lengths, sizes)
+    return seen.product(coef), lengths, score_doubt(seen.width, lengths, sizes)
 
 
 def _between(

@@ -83,21 +83,27 @@ def length_above(w: np.ndarray) -> float:
     return rounded + math.sqrt(w.size * LEAST) if w.any() else 0.0
 
 
-def lengths_above(rows: Any, sqnorms: np.ndarray) -> np.ndarray:
-    """Return |x_i| of all rows, or a little more, but zero for rows without entries."""
-    lengths = np.sqrt(sqnorms) * (1.0 + gamma(rows.width + 4)) + math.sqrt(rows.width * LEAST)
+def empty_rows(rows: Any, sqnorms: np.ndarray) -> np.ndarray:
+    """Return places of rows without entries: those of a GPU are not looked for."""
     short = np.flatnonzero(sqnorms == 0.0)
-    if len(short) and hasattr(rows, "are_zero"):
-        lengths[short[rows.take(short).are_zero()]] = 0.0
+    if not len(short) or not hasattr(rows, "are_zero"):
+        return short[:0]
+    return short[rows.take(short).are_zero()]
+
+
+def lengths_above(sqnorms: np.ndarray, width: int, empty: np.ndarray) -> np.ndarray:
+    """Return |x_i| of all rows, or a little more, but zero for rows without entries."""
+    lengths = np.sqrt(sqnorms) * (1.0 + gamma(width + 4)) + math.sqrt(width * LEAST)
+    lengths[empty] = 0.0
     return lengths
 
 
-def score_doubt(rows: Any, lengths: np.ndarray, size: Any) -> np.ndarray:
+def score_doubt(width: int, lengths: np.ndarray, size: Any) -> np.ndarray:
     """Return how far products of rows and weights of this length may be off.
 
     Entries may have been rounded by a shift, and weights by a difference of two.
     """
-    return gamma(rows.width + 6) * _outer(lengths, size) + 4.0 * rows.width * LEAST
+    return gamma(width + 6) * _outer(lengths, size) + 4.0 * width * LEAST
 
 
 def times_length(lengths: np.ndarray, radius: Any) -> np.ndarray:

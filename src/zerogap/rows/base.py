@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from typing import Self
 
@@ -100,6 +101,12 @@ class Rows(Struct):
         for start, stop in self.blocks():
             sqnorms(self, start, stop, out)
         return out
+
+    @property
+    def norms_are_finite(self) -> bool:
+        """Whether no |x_i|^2 overflows: a proof that all values are finite, without a copy."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return math.isfinite(self.sqnorms.sum())
 
     @functools.cached_property
     def centred(self) -> tuple[Self, np.ndarray]:

@@ -95,6 +95,7 @@ class CSRRows(Rows):
         _check_pointers(private)  # again: it may have changed since
         if not is_inside(private):
             _refuse_indices(private)
+        vars(private)["sqnorms"] = self.sqnorms
         return private
 
     def dense(self) -> np.ndarray:
@@ -212,7 +213,7 @@ def csr_rows(X: Any) -> CSRRows:
         X.sum_duplicates()
         rows = _wrap_csr(X.data, X.indices, X.indptr, X.shape, dtype)
     data, indices = rows.data, rows.indices
-    if not _sums_finite(data) and not (finite := np.isfinite(data)).all():
+    if not rows.norms_are_finite and not (finite := np.isfinite(data)).all():
         k = int(np.argmin(finite))
         i = int(np.searchsorted(rows.indptr, k, side="right")) - 1
         raise ValueError(_not_finite(data[k], i, int(indices[k])))
@@ -296,17 +297,11 @@ def float_type(dtype: np.dtype) -> type:
     return dtype.type if dtype.type in FLOATS else np.float64
 
 
-def _sums_finite(values: np.ndarray) -> bool:
-    """A finite sum proves that all values are, and needs no memory."""
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(values.sum()))
-
-
-def check_finite(X: np.ndarray) -> None:
+def check_finite(rows: DenseRows) -> None:
     """Refuse NaN and infinity, and name the cell."""
-    if _sums_finite(X):
+    if rows.norms_are_finite:
         return
-    for i, row in enumerate(X):
+    for i, row in enumerate(rows.X):
         finite = np.isfinite(row)
         if not finite.all():
             j = int(np.argmin(finite))

@@ -73,6 +73,12 @@ class DenseRows(Rows):
         """Yield slices of rows whose copies in double precision, if any, stay in cache."""
         return slices(self.shape[0], (1 if self.X.dtype == other.dtype else 32) * self.shape[1])
 
+    def transposed_times(self, c: np.ndarray) -> np.ndarray:
+        n, d = self.shape
+        if d > FEW_COLUMNS or self.X.dtype != c.dtype:
+            return super().transposed_times(c)
+        return sum((c[part] @ self.X[part] for part in slices(n, d)), np.zeros(d))
+
     def moments(self, h: np.ndarray) -> np.ndarray:
         """Return sum_i h_i x_i x_i' for h_i >= 0."""
         d = self.shape[1]
@@ -90,12 +96,14 @@ class DenseRows(Rows):
 
     def _moments(self, h: np.ndarray, dtype: Any) -> np.ndarray:
         d = self.shape[1]
-        total, roots = np.zeros((d, d)), np.sqrt(h).astype(dtype)
+        total, even = np.zeros((d, d)), bool((h == h[0]).all())  # as with parabolas
+        roots = np.sqrt(h).astype(dtype)
         for part in slices(len(h), 4 * d):
-            scaled = self.X[part].astype(dtype)
-            scaled *= roots[part, None]
+            scaled = self.X[part].astype(dtype, copy=not even)
+            if not even:
+                scaled *= roots[part, None]
             total += scaled.T @ scaled
-        return total
+        return float(h[0]) * total if even else total
 
     def span(self, i):
         """Places of the values of row i"""

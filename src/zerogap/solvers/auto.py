@@ -27,6 +27,7 @@ from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.history import Record
 from zerogap.solvers.interior_point import InteriorPoint
 from zerogap.solvers.multiclass_lbfgs import MulticlassLBFGS, suits
+from zerogap.solvers.newton import NewtonState
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.rotation import can_rotate, rotated, simpler
 from zerogap.solvers.sdca import SDCA
@@ -170,6 +171,8 @@ class Auto(Solver):
         if not state.stage or isinstance(self._method(state), InteriorPoint):
             self._method(state).observe(self._inner(problem, state), state.part, record, tol)
         state.tol, primal = tol, abs(record.certificate.primal)
+        if isinstance(state.part, NewtonState):
+            state.part.tol = tol
         if state.stage and record.gap > tol * primal:
             estimate = self._method(state).relative_gap(self._inner(problem, state), state.part)
             if estimate is not None and estimate <= tol:
@@ -361,7 +364,7 @@ class Auto(Solver):
             answer = None  # the method has broken down
         method = self._method(state)
         state.part = method.begin(inner, state.rng, answer)
-        if state.sharp:
+        if state.sharp or isinstance(state.part, NewtonState):
             state.part.tol = state.tol
         method.prepare(inner, state.part)
 

@@ -147,7 +147,8 @@ class Certifier:
             return w, b, proof
         moved = displaced(problem, proof, self.centred.doubt(w, b) + float(np.abs(b_low).max()))
         worse = moved.gap - proof.gap > max(ENOUGH * proof.gap, self.tolerated * proof.primal)
-        if not worse and not is_blurred(moved.blur - proof.blur, proof.gap, proof.primal):
+        blur = moved.blur - proof.blur
+        if not worse and not is_blurred(blur, proof.gap, proof.primal, self.tolerated):
             return w, b, moved
         ways = [self.centred.nudged(w, proof.b, problem.host(problem.column_sizes))]
         small = math.prod(problem.shape) * problem.shape[1] <= MOST_ALIGNED

@@ -23,8 +23,9 @@ MOST_PASSES = 4  # over the data that a Hessian may cost, whatever its sample
 MOST_PRODUCTS = 250  # with the Hessian, for one direction
 REFINEMENTS = 20  # products that mend a direction of a factorised matrix: more gain nothing
 # A Hessian in single precision saves more than the products that mend it cost, from so many
-# features and so many multiplications on
-SINGLE_FEATURES, SINGLE_WORK = 64, 5e7
+# features and so many multiplications on; of a parabola, whose rows need not be scaled, from more
+SINGLE_FEATURES, SINGLE_FEATURES_OF_PARABOLA, SINGLE_WORK = 48, 64, 5e7
+MENDING_PRODUCTS = 4  # in any case, before a Hessian is summed up again in double precision
 ROUGH_RESIDUAL, EXACT_RESIDUAL = 0.01, 1e-12  # of the residual's square, to be left of it
 # Pivots of a matrix with a unit diagonal: below the first one its solutions have few right digits,
 # as measured on columns that are copies but for 1e-5 of their values; the others are tried in turn
@@ -104,41 +105,80 @@ class Hessian:
         if np.count_nonzero(h) <= 0.7 * len(h):
             active = np.flatnonzero(h)
             self.rows, self.h = problem.rows.take(active), h[active]
-        self.rough = _is_rough(problem.rows) and _has_room(problem, h)
+        wide = not is_parabola(problem.loss) or problem.shape[1] >= SINGLE_FEATURES_OF_PARABOLA
+        self.rough = wide and _is_rough(problem.rows) and _has_room(problem, h)
+        self.left = math.inf  # square of what the last direction leaves of its target, if known
         # without rows the intercept has no curvature: a little keeps the direction finite
         total = float(self.h.sum())
         self.least = damping * total if total > 0.0 else damping
 
     def solve(
-        self, target: np.ndarray, rng: np.random.Generator, factor: int = 1
+        self,
+        target: np.ndarray,
+        rng: np.random.Generator,
+        factor: int = 1,
+        enough: tuple[float, float] = (0.0, 0.0),
     ) -> tuple[np.ndarray, int, int]:
         """Return the Newton direction, the products with the Hessian it took, and a better factor.
 
         That many times the rows that are worth it are sampled.  Where a single step leads to the
-        optimum, it is worth all that its Hessian costs.
+        optimum, it is worth all that its Hessian costs.  `enough` are the objective before the
+        step, and what part of it the square of what is left of the target may be after it.
         """
         n, d = len(self.h), self.problem.shape[1]
-        if d > DIRECT:
-            return *self._conjugate_gradients(self._diagonal(), target), factor
-        size, plenty = factor * worth_sampling(self.rows), max(PLENTY_PER_FEATURE * d, 4096)
         parabola = is_parabola(self.problem.loss)
+        if d > DIRECT:
+            reduction = EXACT_RESIDUAL if parabola else ROUGH_RESIDUAL
+            given = (self._diagonal(), target, reduction, 0.0, enough)
+            return *self._conjugate_gradients(*given), factor
+        size, plenty = factor * worth_sampling(self.rows), max(PLENTY_PER_FEATURE * d, 4096)
         if n <= 2 * min(size, plenty) or parabola:
-            inverse, accurate = self._inverse(self.rows, self.h, self.rough)
+            inverse, accurate = self._whole
             if accurate:
+                self.left = 0.0  # but for rounding
                 return inverse(target), 0, factor
-            reduction = ROUGH_RESIDUAL if self.rough and not parabola else EXACT_RESIDUAL
+            if parabola and self.rough:
+                return *self._mended(inverse, target, enough), factor
+            reduction = ROUGH_RESIDUAL if self.rough else EXACT_RESIDUAL
             least = 0.0 if self.rough else LEAST_CURVATURE
-            return *self._conjugate_gradients(inverse, target, reduction, least), factor
+            found = self._conjugate_gradients(inverse, target, reduction, least, enough)
+            return *found, factor
         chosen = self.problem.place(np.sort(rng.choice(n, min(size, plenty), replace=False)))
         h = self.h[chosen]
         h *= self.h.sum() / max(h.sum(), 1e-300)
         inverse, accurate = self._inverse(self.rows.take(chosen), h, self.rough)
         if size >= plenty and accurate:
             return inverse(target), 0, factor
-        direction, products = self._conjugate_gradients(inverse, target)
+        direction, products = self._conjugate_gradients(inverse, target, enough=enough)
         # twice as many rows save some 40 % of the products
         double = 0.4 * products * n > size * moments_cost(self.rows)
         return direction, products, 2 * factor if double else factor
+
+    def _mended(
+        self,
+        inverse: Callable[[np.ndarray], np.ndarray],
+        target: np.ndarray,
+        enough: tuple[float, float],
+    ) -> tuple[np.ndarray, int]:
+        """Solve with a Hessian in single precision; or with a new one if that takes too long."""
+        most = MENDING_PRODUCTS + int(moments_cost(self.rows))
+        found = self._conjugate_gradients(inverse, target, EXACT_RESIDUAL, 0.0, enough, most)
+        if found[1] < most:
+            return found
+        self.rough = False
+        vars(self)["_whole"] = inverse, accurate = self._inverse(self.rows, self.h)
+        if accurate:
+            self.left = 0.0
+            return inverse(target), most
+        direction, products = self._conjugate_gradients(
+            inverse, target, EXACT_RESIDUAL, LEAST_CURVATURE, enough
+        )
+        return direction, most + products
+
+    @functools.cached_property
+    def _whole(self) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
+        """What solves with the Hessian of all rows, and if it is accurate."""
+        return self._inverse(self.rows, self.h, self.rough)
 
     def inverse(self) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that solves with the Hessian, factorised whatever that costs."""
@@ -168,8 +208,10 @@ class Hessian:
         target: np.ndarray,
         reduction: float = ROUGH_RESIDUAL,
         least: float = 0.0,
+        enough: tuple[float, float] = (0.0, 0.0),
+        most: int = 0,
     ) -> tuple[np.ndarray, int]:
-        """Solve until the square of the residual has fallen that far.
+        """Solve until the square of the residual has fallen that far, or to `enough`.
 
         Directions whose curvature is less than `least` of what the preconditioner has are left out.
         """
@@ -179,8 +221,9 @@ class Hessian:
         unit = rest.copy()  # what the preconditioner would have to be applied to for `along`
         goal = reduction * size
         products = 0
-        most = REFINEMENTS if least else MOST_PRODUCTS
-        while size > goal and products < most:
+        most = most or (REFINEMENTS if least else MOST_PRODUCTS)
+        value, share = enough
+        while size > goal and products < most and rest @ rest > share * value:
             products += 1
             product = self @ along
             curvature = float(along @ product)
@@ -189,10 +232,12 @@ class Hessian:
             step = size / curvature
             p += step * along
             rest -= step * product
+            value -= 0.5 * step * size
             eased = precondition(rest)
             before, size = size, float(rest @ eased)
             along = eased + (size / before) * along
             unit = rest + (size / before) * unit
+        self.left = float(rest @ rest)
         return p, products
 
     def _inverse(
@@ -215,7 +260,7 @@ class Hessian:
             single = rough and isinstance(rows, DenseRows)
             matrix[:d, :d] = cast("DenseRows", rows).rough_moments(h) if single else rows.moments(h)
         if self.intercept and len(h):
-            matrix[d, :d] = matrix[:d, d] = rows.transposed_product(h[:, None])[0]
+            matrix[d, :d] = matrix[:d, d] = rows.transposed_times(h)
             matrix[d, d] = h.sum()
         return matrix
 

@@ -20,6 +20,7 @@ from zerogap.problem import Problem
 from zerogap.solvers import fused, soft_l1
 from zerogap.solvers.coordinates import descent_way
 from zerogap.solvers.hessian import Hessian, check_memory, is_parabola
+from zerogap.solvers.history import Record
 from zerogap.solvers.line_search import Way, adapted_damping, search, straight_way
 from zerogap.solvers.polish import is_worth_polishing, polished
 from zerogap.solvers.protocol import Answer, Solver, State
@@ -33,6 +34,9 @@ SAMPLE_STEPS, SAMPLE_STEPS_WITH_KINKS = 5, 50
 SMALL = 10_000  # stored values up to which all rows are as quickly read as some of them
 SOLVED = 1e-3  # part of a sub-problem's gap that a step may still gain: what is left is rounding
 FEW_FEATURES = 300  # with an L1 penalty: more than rows, and coordinate descent is faster
+# Of P, on a parabola, and of the tolerance where it is known: the gap that conjugate gradients may
+# leave.  A parabola's Hessian is at hand for further steps; the rest is for what is not quadratic.
+PARABOLA_GAP, STEP_PART = 1e-7, 0.5
 POLISH_PATIENCE = 8  # steps after a dual point that was none the better: it takes several passes
 _EMPTY = np.empty(0)
 
@@ -75,7 +79,9 @@ class NewtonState(State):
     unpolishable: int = 0  # steps for which no better one is looked for: the last was none
     patience: int = POLISH_PATIENCE  # how many of them there are next time
     part: Problem | None = field(default=None, metadata={"saved": False})  # the near rows
+    hessian: Any = field(default=None, metadata={"saved": False})  # of a parabola, for all steps
     fused: bool = False  # whether steps take one pass each, and keep nothing as long as the data
+    tol: float = 0.0  # that is asked for, if it is known
     here: Any = field(default=None, metadata={"saved": False})  # what such a step has seen last
 
 
@@ -171,6 +177,10 @@ class Newton(Solver):
             w = soft_l1.sparsest(problem, w, state.b, alpha)
         return w, state.b, alpha
 
+    def observe(self, problem: Problem, state: NewtonState, record: Record, tol: float) -> None:
+        """Learn how far to go."""
+        state.tol = tol
+
     def _alpha(self, state: NewtonState) -> np.ndarray:
         alpha = state.alpha.copy()
         alpha[state.near] = state.near_alpha
@@ -253,6 +263,8 @@ class Newton(Solver):
         """Make one step of Newton's method with a line search; return the passes it took."""
         part = self._part(problem, state)
         centre = state.centre[state.near] if state.gamma else state.centre
+        if not len(state.near_u):
+            state.near_u = part.dual_sum(state.near_alpha)
         gradient = problem.strength * state.w - problem.lam * (state.far_u + state.near_u)
         if problem.fit_intercept:
             mean = state.far_mean + part.share @ state.near_alpha
@@ -286,25 +298,42 @@ class Newton(Solver):
             state.value += problem.lam * kinked - t * way.kink
         state.b += t * p_b
         state.near_z += t * dz
-        if state.gamma:  # late in a run few have changed
-            state.near_u += part.dual_sum(alpha - state.near_alpha)
-        else:
-            state.near_u = part.dual_sum(alpha)
-        state.near_alpha, state.near_h = alpha, h
-        state.steps += 1
+        known = state.hessian is not None and not state.steps and t == 1.0
+        left = state.hessian.left if known else math.inf
+        self._take_answers(part, state, alpha, h, left)
         if len(state.mu):
             self._cool(problem, state, -way.slope)
-        state.residual = problem.penalty_terms(state.w, state.far_u + state.near_u)[1]
-        state.excess, state.polished = 0.0, _EMPTY
-        if state.gamma:
-            data = (part.loss, part.y, part.share, alpha, state.near_z)
-            state.excess = part.over_rows(sum_excess, *data)
+        self._measure(problem, part, state, left)
         done = not state.gamma or -way.slope <= SOLVED * state.residual
         worth = done and part is problem and is_worth_polishing(problem, state, way.slope)
         if worth and not state.unpolishable:
             self._polish(problem, state)
         state.unpolishable = max(0, state.unpolishable - 1)
         return math.ceil((products + 2) * len(state.near) / problem.shape[0])
+
+    def _take_answers(
+        self, part: Problem, state: NewtonState, alpha: np.ndarray, h: np.ndarray, left: float
+    ) -> None:
+        """Keep the dual variables at the end of a step, and their sum.
+
+        `left` is the square of the gradient, if it is known; then the sum waits for another step.
+        """
+        if state.gamma:  # late in a run few have changed
+            state.near_u += part.dual_sum(alpha - state.near_alpha)
+        else:
+            state.near_u = part.dual_sum(alpha) if math.isinf(left) else _EMPTY
+        state.near_alpha, state.near_h = alpha, h
+        state.steps += 1
+
+    def _measure(self, problem: Problem, part: Problem, state: NewtonState, left: float) -> None:
+        """Find the parts of the gap."""
+        state.residual = left / (2.0 * problem.strength)
+        if math.isinf(left):
+            state.residual = problem.penalty_terms(state.w, state.far_u + state.near_u)[1]
+        state.excess, state.polished = 0.0, _EMPTY
+        if state.gamma:
+            data = (part.loss, part.y, part.share, state.near_alpha, state.near_z)
+            state.excess = part.over_rows(sum_excess, *data)
 
     def _penalty(self, problem: Problem, state: NewtonState) -> float:
         """Return the penalty, with its kinks rounded if they are."""
@@ -360,11 +389,20 @@ class Newton(Solver):
             ridge = problem.strength + l1 * soft_l1.curvature(state.w, state.mu)
         elif problem.l1_ratio:
             return descent_way(problem, part, state.near_h, state.w, gradient)
-        h = state.near_h
+        h, same = state.near_h, is_parabola(problem.loss) and part is problem and ridge is None
         if state.damping:
             h = h + state.damping * problem.loss.smoothness * part.share
-        hessian = Hessian(part, h, ridge=ridge)
-        direction, products, state.factor = hessian.solve(-gradient, state.rng, state.factor)
+        hessian = state.hessian if same else None
+        if hessian is None:
+            hessian = Hessian(part, h, ridge=ridge)
+        state.hessian = hessian if same else None
+        gap = max(PARABOLA_GAP if same else 0.0, STEP_PART * state.tol)
+        before = float(gradient @ gradient)
+        if state.gamma or ridge is not None or before <= 2.0 * problem.strength * gap * state.value:
+            gap = 0.0  # the gradient is not the gap, or it was not enough
+        enough = (state.value, 2.0 * problem.strength * gap)
+        given = (-gradient, state.rng, state.factor, enough)
+        direction, products, state.factor = hessian.solve(*given)
         return straight_way(direction, gradient, d), products
 
     def _compile(self, problem: Problem, gamma: float) -> None:
