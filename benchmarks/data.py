@@ -22,6 +22,9 @@ RAW_BINARY = ("adult-numbers", "adult-one-hot", "skin-raw", "arrhythmia-raw", "b
 RAW_MULTICLASS = ("wine", "digits", "covtype-raw")
 RAW_NUMBER = ("diabetes",)
 RAW = (*RAW_BINARY, *RAW_MULTICLASS, *RAW_NUMBER)  # as they come: nothing is scaled
+INTERCEPT = ("a9a-intercept", "rcv1-intercept", "elevation-intercept")  # of others, with a free one
+FLOAT32 = ("covtype-float32",)  # the values of another in single precision
+HUNDRED = "hundred-classes"
 REGRESSION = ("elevation", "digit", "rcv1-number", "gravier-number", "ill-conditioned-number")
 
 
@@ -35,6 +38,13 @@ def load(name: str, folder: Path | None = None) -> tuple[Rows, np.ndarray]:
         return load_raw(name, folder)
     if name == "million":
         return make_million()
+    if name == HUNDRED:
+        return make_hundred()
+    if name in INTERCEPT:
+        return load(name.removesuffix("-intercept"), folder)
+    if name in FLOAT32:
+        X, y = load(name.removesuffix("-float32"), folder)
+        return X.astype(np.float32), y
     if name.startswith("ill-conditioned"):
         X, y, beta = datasets.make_ill_conditioned(20_000, 200, random_state=0)
         noise = np.random.default_rng(1).standard_normal(len(y))
@@ -79,6 +89,19 @@ def load_raw(name: str, folder: Path | None = None) -> tuple[np.ndarray, np.ndar
 def _pixels(data: datasets.Dataset) -> np.ndarray:
     """Undo the normalisation, so that what is black is zero again."""
     return np.round(255.0 * (data.X.astype(float) * STD + MEAN)) / 255.0
+
+
+def make_hundred() -> tuple[np.ndarray, np.ndarray]:
+    """Return 20 000 rows of 512 features, as networks make them, and one of 100 classes each.
+
+    Rows have length one, and a spectrum that falls as 1 / sqrt(j).
+    """
+    n, d, classes = 20_000, 512, 100
+    rng = np.random.default_rng(0)
+    y = rng.integers(classes, size=n)
+    centres = rng.standard_normal((classes, d))
+    X = (centres[y] + 2.0 * rng.standard_normal((n, d))) / np.sqrt(1.0 + np.arange(d))
+    return normalize(X), y
 
 
 def make_million() -> tuple[sparse.csr_matrix, np.ndarray]:

@@ -5,8 +5,9 @@
 Ours is one call of `fit` with `tol`, certificate included.  Each peer is swept over its own
 tolerance and credited with its fastest run that reaches the same sub-optimality, measured against
 a certified optimum.  Same data, same lam, no intercept, float64, one thread unless the name says
-otherwise.  Raw data are not scaled and are fitted with an intercept as users have it; peers that
-can only regularise theirs get a column of ones and are held against the optimum of that problem.
+otherwise.  Raw data are not scaled.  They, and sets whose names say so, are fitted with an
+intercept as users have it; peers that can only regularise theirs get a column of ones and are held
+against the optimum of that problem.
 Each fit has a process of its own, warmed by a tiny one of the same kind.  Fits of ours and of the
 two fastest peers that take less than a second are run again, after one in the same process that is
 not counted; below 0.3 seconds three times, in turns, and the median counts.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import time
 from dataclasses import asdict
@@ -24,6 +26,9 @@ from typing import Any
 
 from data import (
     CLASSIFICATION,
+    FLOAT32,
+    HUNDRED,
+    INTERCEPT,
     RAW,
     RAW_BINARY,
     RAW_MULTICLASS,
@@ -40,8 +45,12 @@ LOSSES = {
     **dict.fromkeys((*CLASSIFICATION, *RAW_BINARY), ("hinge", "squared-hinge", "logistic")),
     **dict.fromkeys((*REGRESSION, *RAW_NUMBER), ("squared", "absolute")),
     **dict.fromkeys(RAW_MULTICLASS, MULTICLASS),
+    **dict.fromkeys((*INTERCEPT, *FLOAT32), ("squared-hinge", "logistic")),
+    "elevation-intercept": ("squared", "absolute"),
+    HUNDRED: ("softmax",),
 }
-RAW_C = (1.0, 100.0)  # of raw data: their rows differ more between losses than between C
+FEW_C = (1.0, 100.0)  # of raw data and variants: their rows differ more between losses
+CHOSEN_C = dict.fromkeys((*RAW, *INTERCEPT, *FLOAT32), FEW_C) | {HUNDRED: (1.0,)}
 QUICK_RAW = ["adult-numbers", "breast-cancer", "wine", "diabetes"]
 QUICK = {
     "data": ["rcv1", "ijcnn1", "gravier", "elevation", *QUICK_RAW],
@@ -49,7 +58,7 @@ QUICK = {
     "minutes": 5.0,
 }
 FEWER = {"mnist": 20_000, "digit": 20_000}  # rows, for a race that takes less than an hour
-PATIENCE = 10  # times ours: for a peer's run, if there is time
+PATIENCE = 10  # times ours: for a peer's run, if there is time or ours takes less than LONG
 LEAST = 0.2  # seconds: for a peer's run, whatever ours takes
 LONG, SHORT = 1.0, 0.3  # seconds: longer fits are not repeated; shorter ones, three times
 
@@ -62,7 +71,7 @@ def race(task: Task, ours: Contender, peers: list[Contender], seconds: float, ca
     proved = [run.seconds for target, run in own.items() if run.gap <= target]
     slowest = max(proved, default=LEAST)
     first = max(LEAST, min(3.0 * slowest, max(1.5 * slowest, seconds / 8)))
-    most = max(first, min(PATIENCE * longest, seconds / 8))
+    most = max(first, min(PATIENCE * longest, math.inf if longest < LONG else seconds / 8))
     swept = contest(task, peers, ours.ladder, first, most)
     return [duel(task, ours, own[target], swept, target) for target in ours.ladder]
 
@@ -126,7 +135,7 @@ def usable(peers: list[Contender], ours: Contender) -> tuple[list[Contender], li
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    everything = [*CLASSIFICATION, *REGRESSION, *RAW]
+    everything = [*CLASSIFICATION, *REGRESSION, *RAW, *INTERCEPT, *FLOAT32, HUNDRED]
     losses = sorted({loss for kinds in LOSSES.values() for loss in kinds})
     names = [peer.name for peer in PEERS]
     parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK['data'])}")
@@ -163,15 +172,16 @@ def main() -> None:
         for loss in LOSSES[name]
         if loss in options.losses
         for C in options.C
-        if name not in RAW or C in RAW_C
+        if C in CHOSEN_C.get(name, options.C)
     ]
     data: Any = None
     for done, (name, loss, C) in enumerate(plan):
         if data is None or data.name != name:
-            data = Data(name, *(part[: FEWER.get(name)] for part in load(name)), name in RAW)
+            parts = (part[: FEWER.get(name)] for part in load(name))
+            data = Data(name, *parts, name in RAW + INTERCEPT)
         task = Task(data, loss, C)
         task.load_kernels(zerogap(solver, targets, options.cap) for solver in ("sdca", "newton"))
-        able = [peer for peer in peers if loss in peer.losses and peer.takes(data.X)]
+        able = [peer for peer in peers if loss in peer.losses and peer.takes(data.X, data.y)]
         tasks = {id(known): known for known in map(task.problem_of, (ours, *able))}.values()
         for known in tasks:
             known.find_optimum(options.out / "optima", ours)

@@ -32,7 +32,7 @@ def decades(first: int, last: int) -> tuple[float, ...]:
     return tuple(10.0**-k for k in range(first, last + 1))
 
 
-def anything(X: Any) -> bool:
+def anything(X: Any, y: np.ndarray) -> bool:
     return True
 
 
@@ -45,7 +45,7 @@ class Contender:
     losses: tuple[str, ...]
     make: Make
     ladder: tuple[float, ...]
-    takes: Callable[[Any], bool] = anything
+    takes: Callable[[Any, np.ndarray], bool] = anything
     prepare: Callable[[Any, np.ndarray], tuple] = lambda X, y: (X, y)  # not timed
     compiles: bool = False  # in Python, once per process: warmed before the processes part
     free_intercept: bool = False  # has one that is not regularised
@@ -215,16 +215,53 @@ def skglm(loss: str, C: float, n: int, tol: float) -> Any:
 
 
 def by_columns(X: Any, y: np.ndarray) -> tuple:
-    """Return what skglm takes: it reads the rows of a sparse matrix as columns."""
+    """Return what skglm and glum take: the values of each column together."""
     return X.tocsc() if sparse.issparse(X) else np.asfortranarray(X), y
 
 
-def small(X: Any) -> bool:
+def small(X: Any, y: np.ndarray) -> bool:
     return X.shape[0] * X.shape[1] <= SMALL
 
 
-def narrow(X: Any) -> bool:
-    return X.shape[1] <= 3000
+def narrow(X: Any, y: np.ndarray) -> bool:
+    classes = len(np.unique(y)) if y.dtype.kind == "i" else 1
+    return X.shape[1] * classes <= 3000
+
+
+def short_or_narrow(X: Any, y: np.ndarray) -> bool:
+    return min(X.shape) <= 3000
+
+
+def rehline(loss: str, C: float, n: int, tol: float) -> Any:
+    from rehline import plqERM_Ridge
+
+    name = {"squared-hinge": "squared hinge", "absolute": "mae"}.get(loss, loss)
+    return plqERM_Ridge({"name": name}, C=C, max_iter=MANY, tol=tol)
+
+
+class ZeroOrOne:
+    """An estimator whose classes are 0 and 1 instead of -1 and +1."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, X: Any, y: np.ndarray) -> ZeroOrOne:
+        self.model.fit(X, (y > 0).astype(float))
+        self.coef_, self.intercept_ = self.model.coef_, self.model.intercept_
+        return self
+
+    def set_params(self, **options: Any) -> ZeroOrOne:
+        self.model.set_params(**options)
+        return self
+
+
+def glum(loss: str, C: float, n: int, tol: float) -> Any:
+    from glum import GeneralizedLinearRegressor
+
+    options = {"alpha": 1.0 / (C * n), "gradient_tol": tol, **ALONE}
+    if loss == "logistic":
+        return ZeroOrOne(GeneralizedLinearRegressor(family="binomial", **options))
+    return GeneralizedLinearRegressor(family="normal", **options)
 
 
 ALL_LOSSES = ("hinge", "squared-hinge", "logistic", "absolute", "squared")
@@ -261,7 +298,7 @@ PEERS = (
     Contender("SGD", SKLEARN, ALL_LOSSES, sgd, PASSES, free_intercept=True),
     Contender(
         *("Ridge direct", SKLEARN, ("squared",), ridge("cholesky"), (1e-4,)),
-        takes=lambda X: min(X.shape) <= 3000,
+        takes=short_or_narrow,
         free_intercept=True,
     ),
     Contender(
@@ -278,5 +315,14 @@ PEERS = (
         takes=small,
         prepare=by_columns,
         compiles=True,
+    ),
+    Contender(
+        "ReHLine", "rehline", ("hinge", "squared-hinge", "absolute"), rehline, decades(1, 12)
+    ),
+    Contender(
+        *("glum", "glum", ("logistic", "squared"), glum, decades(1, 12)),
+        takes=narrow,
+        prepare=by_columns,
+        free_intercept=True,
     ),
 )

