@@ -153,6 +153,7 @@ def test_blocks_of_a_page_are_run_and_compared(tmp_path):
 
 def test_dir_lists_the_public_names():
     assert set(zerogap.__all__) == set(dir(zerogap))
+    assert set(zerogap.__all__) == {*zerogap._MODULES, *zerogap._SUBMODULES, "__version__"}
     with pytest.raises(AttributeError, match="no attribute 'LinearSVM'"):
         zerogap.LinearSVM  # noqa: B018
 

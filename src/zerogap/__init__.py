@@ -13,10 +13,25 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from zerogap import bounds, dask, datasets, lab, losses, readers, regions, solvers, store
-    from zerogap import linear_model as linear_model
-    from zerogap import svm as svm
-    from zerogap import transforms as transforms
+    from zerogap import (
+        audit,
+        bounds,
+        dask,
+        datasets,
+        lab,
+        leave_one_out,
+        linear_model,
+        losses,
+        model_io,
+        readers,
+        regions,
+        solvers,
+        store,
+        svm,
+        testing,
+        transforms,
+        verify,
+    )
     from zerogap.audit import Audit, certify, certify_weights
     from zerogap.comparison import Comparison, compare
     from zerogap.estimators import LinearClassifier, LinearRegressor
@@ -108,8 +123,9 @@ _MODULES = {
     "sweep": "sweeps",
 }
 _SUBMODULES = (
-    *("bounds", "dask", "datasets", "lab", "losses", "readers", "regions", "solvers", "store"),
-    *("audit", "linear_model", "svm", "testing", "transforms", "verify"),
+    *("audit", "bounds", "dask", "datasets", "lab", "leave_one_out", "linear_model", "losses"),
+    *("model_io", "readers", "regions", "solvers", "store", "svm", "testing", "transforms"),
+    "verify",
 )
 
 __all__ = [
@@ -150,6 +166,7 @@ __all__ = [
     "Store",
     "Sweep",
     "__version__",
+    "audit",
     "bounds",
     "certify",
     "certify_weights",
@@ -158,9 +175,11 @@ __all__ = [
     "dask",
     "datasets",
     "lab",
+    "leave_one_out",
     "linear_model",
     "load",
     "losses",
+    "model_io",
     "path",
     "path_cv",
     "readers",
@@ -171,6 +190,7 @@ __all__ = [
     "store",
     "svm",
     "sweep",
+    "testing",
     "transforms",
     "verify",
     "write_store",
