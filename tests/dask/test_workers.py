@@ -104,13 +104,14 @@ def fit(
     folder=None,
     callback=None,
     number=0,
+    class_weight=None,
     **more,
 ):
     """Fit one problem; return its outcome and the workers."""
     loss = as_loss(loss)
     classify = loss.task != "regression"
     workers = Workers(machines, parts, "run", classify=classify, **{"n_groups": 2, **more})
-    stated = state(workers.load(), classify, None)
+    stated = state(workers.load(), classify, class_weight)
     spec, b = specs(stated, loss, lam, l1_ratio, fit_intercept, 0)[number]
     limits = Limits(tol, max_rounds, callback=callback)
     return train(workers, spec, stated, b, limits, folder), workers
@@ -254,6 +255,43 @@ def test_weights_are_repeated_rows():
     a, _ = fit(Machines(), chunks(X, y, weights=weights), "logistic", tol=1e-9)
     b, _ = fit(Machines(), chunks(X[twice], y[twice]), "logistic", tol=1e-9)
     assert a.certificate.primal == pytest.approx(b.certificate.primal, rel=1e-8)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("given", [{0: 5.0, 2: 0.2}, "balanced"], ids=str)
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+def test_class_weights_are_those_of_one_machine(loss, given, weighted):
+    """Class 0 against the rest, and all classes jointly; names that are missing weigh 1."""
+    X, y = make(classes=3)
+    rows = np.random.default_rng(1).uniform(0.2, 3.0, len(y)) if weighted else np.ones(len(y))
+    totals = np.bincount(y, rows)
+    factors = rows.sum() / (3 * totals) if given == "balanced" else np.ones(3)
+    if given != "balanced":
+        factors[list(given)] = list(given.values())
+    parts = chunks(X, y, weights=rows if weighted else None)
+    outcome, _ = fit(Machines(), parts, loss, class_weight=given, fit_intercept=True)
+    targets = y if loss == "softmax" else np.where(y == 0, 1.0, -1.0)
+    weights = rows * factors[y]
+    problem = zg.Problem(X, targets, loss, sample_weight=weights, fit_intercept=True)
+    exact = solved(problem)
+    certificate = outcome.certificate
+    assert certificate.stop_reason == "converged"
+    assert problem.primal(outcome.w, outcome.b) == pytest.approx(certificate.primal, rel=1e-12)
+    assert exact.dual <= certificate.primal <= exact.primal + certificate.gap + exact.gap
+
+
+def test_class_weights_without_an_optimum_are_refused():
+    X, y = make(classes=3)
+    for given, message in (
+        ({1: 0.0}, "class 1 has no weight"),
+        ({0: 0, 1: 0, 2: 0}, "leaves rows of the total weight 0"),
+        ({2: -1.0}, "got -1.0 for class 2"),
+        ({2: np.nan}, "got nan for class 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit(Machines(), chunks(X, y), "softmax", class_weight=given, fit_intercept=True)
+    outcome, _ = fit(Machines(), chunks(X, y), "softmax", class_weight={1: 0.0})
+    assert outcome.certificate.stop_reason == "converged"
 
 
 def test_empty_chunks_and_chunks_of_one_class():

@@ -104,6 +104,8 @@ def state(summaries: list[Summary], classify: bool, class_weight: Any) -> Stated
             factors = class_factors(class_weight, classes, np.arange(len(classes)), totals)
             totals = totals * factors
         total = float(totals.sum())
+        if not 0 < total < np.inf:
+            raise ValueError(f"class_weight leaves rows of the total weight {total}")
         shares = totals / total
     shifts = joint_shifts([s.far for s in summaries if s.far is not None], features)
     prints = "\n".join(summary.fingerprint for summary in summaries)
@@ -128,6 +130,9 @@ def specs(
     """Return the problems to solve, each with the intercept to begin with."""
     if lam is not None and not is_positive(lam):
         raise ValueError(f"lam must be a positive, finite number, got {lam!r}")
+    if fit_intercept and stated.classes is not None and not stated.shares.all():
+        name = stated.classes.tolist()[int(stated.shares.argmin())]
+        raise ValueError(f"an intercept needs rows of every class: class {name!r} has no weight")
     lam = 1.0 / stated.total if lam is None else float(lam)
     check_scale(np.array([stated.largest]), lam, stated.total)
     origin = stated.origin if fit_intercept else np.zeros(stated.n_features)

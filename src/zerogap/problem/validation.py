@@ -52,7 +52,13 @@ def class_factors(
     if isinstance(class_weight, str) and class_weight == "balanced":
         totals = np.bincount(codes, weights, minlength=len(classes))
         return weights.sum() / (len(classes) * np.where(totals > 0, totals, np.inf))
-    return compute_class_weight(class_weight, classes=classes, y=classes[codes])
+    factors = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+    for name, factor in zip(classes.tolist(), factors.tolist(), strict=True):
+        if not 0 <= factor < np.inf:
+            raise ValueError(
+                f"class_weight must be finite and not negative, got {factor} for class {name!r}"
+            )
+    return factors
 
 
 def fingerprint(rows: Rows, targets: np.ndarray, weights: np.ndarray) -> str:
