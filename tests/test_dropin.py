@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import zerogap as zg
 from zerogap import linear_model, svm
+from zerogap.dropin.descent import descended
 
 CHECKED = [
     linear_model.ElasticNet(),
@@ -90,6 +91,11 @@ def both(name, parameters):
 @parametrize_with_checks(CHECKED)
 def test_scikit_learn_s_own_checks(estimator, check):
     check(estimator)
+
+
+def test_every_class_is_checked():
+    names = {*linear_model.__all__, *svm.__all__} - {"NothingProved"}
+    assert {type(estimator).__name__ for estimator in CHECKED} == names
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
@@ -310,3 +316,18 @@ def test_the_package_does_not_import_scikit_learn_before_it_is_used():
     code = "import sys, zerogap; print('sklearn' in sys.modules, 'numba' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("intercept", [False, True], ids=["none", "intercept"])
+def test_small_elastic_nets_start_next_to_the_optimum(intercept, weighted):
+    """In units of their own, with offsets; the solver has nothing left to do but to prove it."""
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    weights = np.random.default_rng(0).uniform(0.1, 3.0, len(y)) if weighted else None
+    lam = 0.1
+    problem = zg.Problem(
+        X, y, "squared", lam=lam, l1_ratio=0.5, sample_weight=weights, fit_intercept=intercept
+    )
+    w, b, _ = descended(problem, None)
+    assert problem.certificate(w, b=b).relative_gap <= 1e-10
+    assert descended(zg.Problem(X, y, "absolute", lam=lam, l1_ratio=0.5), None) is None

@@ -17,7 +17,13 @@ from sklearn.utils.validation import _check_sample_weight
 from zerogap.dropin.choice import choose
 from zerogap.dropin.continuum import ALL, INTERVAL, over_all_lambdas
 from zerogap.dropin.fit import DropIn, NothingProved, OnProcessor, RegressorDropIn
-from zerogap.dropin.models import ElasticNet, LogisticRegression, Ridge, RidgeClassifier
+from zerogap.dropin.models import (
+    ElasticNet,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+    refuse_many_for_liblinear,
+)
 from zerogap.problem.validation import class_factors
 
 
@@ -136,9 +142,9 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
 
     def fit(self: Any, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
         """Choose C and l1_ratio by cross-validation, and fit to all rows."""
+        ratios = self._ratios()
         data, folds, scored = self._data(X, y, sample_weight, params)
         rows, labels, weights = data
-        ratios = self._ratios()
         base = self._model(labels, weights)
         if isinstance(self.Cs, str):
             return self._choose_of_all(base, data, folds, float(ratios[0]))
@@ -164,6 +170,10 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
             chosen = self._mean_of_folds(models)
         self._keep_chosen(chosen["C"], chosen["l1_ratio"])
         return self
+
+    def _find_classes(self: Any, y: np.ndarray) -> None:
+        super()._find_classes(y)
+        refuse_many_for_liblinear(self)
 
     def _ratios(self: Any) -> np.ndarray:
         """Set `l1_ratios_` as scikit-learn does, and return the shares of L1 to choose from."""

@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 
 from zerogap.audit.convention import Convention, UnknownObjective, problems_of, targets_of
 from zerogap.audit.table import convention_of
+from zerogap.dropin.descent import descended
 from zerogap.dropin.direct import direct_answers
 from zerogap.estimators.threads import run_all
 from zerogap.problem import Problem
@@ -182,12 +183,17 @@ class DropIn(OnProcessor):
         return max(1, int(self.max_iter)) if short else ENOUGH_EPOCHS
 
     def _starts(self: Any, problems: list[Problem], convention: Convention) -> list[Any]:
-        """Return direct solutions, or the previous fit if it is to be the start and is alike."""
+        """Return where to begin: what was given, direct solutions, or near the previous fit."""
         if self._given is not None:
             coef, b = self._given
             return _checked_start(coef, b, len(problems), problems[0].shape[1])
         if direct := direct_answers(problems, getattr(self, "solver", "auto")):
             return direct
+        previous = self._previous_fit(problems, convention)
+        return [descended(*pair) for pair in zip(problems, previous, strict=True)]
+
+    def _previous_fit(self: Any, problems: list[Problem], convention: Convention) -> list[Any]:
+        """Return the previous fit, if it is to be the start and is alike."""
         none = [None] * len(problems)
         if not getattr(self, "warm_start", False) or getattr(self, "coef_", None) is None:
             return none
@@ -208,8 +214,8 @@ class DropIn(OnProcessor):
         self.intercept_ = intercept if self.fit_intercept else 0.0
 
     def _epochs_of(self: Any, certificate: Certificate) -> int:
-        """Return the epochs of a fit: at least one, or none if it began at an optimum."""
-        least = 0 if getattr(self, "warm_start", False) else 1
+        """Return the epochs of a fit: at least one, or none if it began at the previous fit."""
+        least = 0 if getattr(self, "warm_start", False) and hasattr(self, "n_iter_") else 1
         return max(least, int(np.ceil(certificate.epochs)))
 
 

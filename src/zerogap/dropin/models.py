@@ -22,8 +22,6 @@ from zerogap.problem.certificate import Certificate
 from zerogap.solvers import Result
 from zerogap.solvers.history import History
 
-ITERATIVE = ("lsqr", "sag", "saga")  # solvers for which scikit-learn's ridge models count steps
-
 
 class LogisticRegression(DropIn, linear_model.LogisticRegression):
     """scikit-learn's LogisticRegression, certified: C sum s_i log-loss_i + penalty.
@@ -44,11 +42,7 @@ class LogisticRegression(DropIn, linear_model.LogisticRegression):
             self.classes_ = self._known_classes
             return
         super()._find_classes(y)
-        if self.solver == "liblinear" and len(self.classes_) > 2:
-            raise ValueError(
-                "The 'liblinear' solver does not support multiclass classification (n_classes >= "
-                "3): use another solver, or OneVsRestClassifier"
-            )
+        refuse_many_for_liblinear(self)
 
     def _fit_certified(self: Any, X: Any, y: Any, sample_weight: Any, **others: Any) -> Any:
         """Fit; a fold of one class has the limit of all models as its optimum."""
@@ -98,6 +92,15 @@ class LogisticRegression(DropIn, linear_model.LogisticRegression):
         return W, b
 
 
+def refuse_many_for_liblinear(model: Any) -> None:
+    """Refuse three classes or more with ``solver="liblinear"``, which has no joint model."""
+    if model.solver == "liblinear" and len(model.classes_) > 2:
+        raise ValueError(
+            "The 'liblinear' solver does not support multiclass classification (n_classes >= 3): "
+            "use another solver, or OneVsRestClassifier"
+        )
+
+
 class _Ridge(DropIn):
     """What both ridge models do: direct solvers are exact, so a small gap is asked for."""
 
@@ -111,9 +114,8 @@ class _Ridge(DropIn):
         if len(coef) == 1 and (dimensions == 2 or is_classifier(self)):  # versions differ here
             self.coef_ = coef.reshape(*shape_of_one_column()[:-1], -1)
         self.solver_ = self.solver
-        iterative = self.solver in ITERATIVE
         epochs = [self._epochs_of(part) for part in _each(self.certificate_)]
-        self.n_iter_ = np.array(epochs, dtype=np.int32) if iterative else None
+        self.n_iter_ = np.array(epochs, dtype=np.int32)
 
 
 class Ridge(_Ridge, RegressorDropIn, linear_model.Ridge):
@@ -137,14 +139,15 @@ class ElasticNet(RegressorDropIn, linear_model.ElasticNet):
         return self._fit_certified(X, y, sample_weight)
 
     def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
+        parts = _each(self.certificate_)
+        epochs = [self._epochs_of(part) for part in parts]
         super()._keep(coef, intercept, dimensions)
         if len(coef) == 1:
             self.coef_ = coef[0]
-        parts = _each(self.certificate_)
         gaps = np.array([part.gap for part in parts], dtype=coef.dtype)
         self.dual_gap_ = gaps[0] if len(gaps) == 1 else gaps
         if len(parts) > 1:
-            self.n_iter_ = [self._epochs_of(part) for part in parts]
+            self.n_iter_ = epochs
 
 
 class _SGD(DropIn):
