@@ -10,7 +10,6 @@ class Objective(BaseObjective):
     """1/n sum_i phi(y_i (x_i.w + b)) + lam |w|^2 / 2, the intercept free."""
 
     name = "Certified linear classification"
-    url = "https://github.com/zerogap/zerogap"
     requirements = ["pip::zerogap"]
     min_benchopt_version = "1.6"
     parameters = {"loss": ["logistic", "hinge", "squared-hinge"], "C": [1.0]}
