@@ -35,6 +35,7 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 default_role = "code"
+smartquotes_action = "qe"  # quotes and dots, not dashes: `--tol` in the help of a command stays
 
 copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = False
@@ -53,6 +54,11 @@ sphinx_gallery_conf = {
     "plot_gallery": "True",
 }
 
+LONG_PAGES = (  # have a table of their sections beside them
+    *("architecture", "command-line", "five-reports", "proof-format"),
+    *("benchmarks/*", "develop/*", "reference/commands", "reference/names", "reference/faults"),
+    *("reference/security",),
+)
 html_theme = "pydata_sphinx_theme"
 html_title = "zerogap"
 html_static_path = ["static"]
@@ -61,11 +67,12 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "navbar_align": "left",
+    "navbar_persistent": ["search-button"],  # a field would need a second line
     "header_links_before_dropdown": 8,
     "show_prev_next": True,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {page: ["page-toc"] for page in LONG_PAGES},
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }

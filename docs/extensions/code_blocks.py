@@ -4,6 +4,8 @@ A page's ```python blocks run one after the other in one namespace; a ```text bl
 what they print, where `...` stands for anything.  Lines of ```console blocks that begin with `$ `
 run in a shell, and the lines below them are their output.  All blocks of a page share an empty
 directory.  A block that is meant to be read only is marked ```python no-run.
+
+The site shows what was printed, in place of outputs with `...`.
 """
 
 from __future__ import annotations
@@ -49,8 +51,12 @@ def blocks_of(page: Path) -> list[Block]:
     return found
 
 
-def run_page(page: Path) -> int:
-    """Run all blocks of a page; return how many there were."""
+def run_page(page: Path, shown: dict[str, str] | None = None) -> int:
+    """Run all blocks of a page; return how many there were.
+
+    `shown` takes what blocks with `...` stand for, by their text.
+    """
+    shown = {} if shown is None else shown
     names: dict[str, Any] = {"__name__": "__main__"}
     printed, count = "", 0
     here = Path.cwd()
@@ -61,12 +67,16 @@ def run_page(page: Path) -> int:
                 where = f"{page.name}, line {block.line}"
                 if block.language == "text":
                     compare(block.text, printed, where)
+                    if "..." in block.text:
+                        shown[block.text] = printed
                     continue
                 count += 1
                 if block.language == "python":
                     printed = run_python(block, names, where)
                 else:
-                    run_console(block, where)
+                    text = run_console(block, where)
+                    if "..." in block.text:
+                        shown[block.text] = text
         finally:
             os.chdir(here)
     return count
@@ -82,14 +92,19 @@ def run_python(block: Block, names: dict[str, Any], where: str) -> str:
     return out.getvalue()
 
 
-def run_console(block: Block, where: str) -> None:
-    """Run the lines of a block that begin with `$ `, and compare the others with their output."""
+def run_console(block: Block, where: str) -> str:
+    """Run the lines of a block that begin with `$ `, and compare the others with their output.
+
+    Return the block with what was printed in place of outputs that have `...`.
+    """
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    text = []
     for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-        command, _, expected = part.partition("\n")
-        while command.endswith("\\"):
+        lines, _, expected = part.partition("\n")
+        while lines.endswith("\\"):
             more, _, expected = expected.partition("\n")
-            command = command[:-1] + more
+            lines += "\n" + more
+        command = lines.replace("\\\n", "")
         done = subprocess.run(
             command,
             shell=True,
@@ -103,6 +118,8 @@ def run_console(block: Block, where: str) -> None:
             compare(expected, done.stdout, f"{where}: {command}")
         elif done.returncode not in (0, 3):  # 3: stopped before the gap that was asked for
             raise BlockError(f"{where}: {command} failed:\n{done.stdout}")
+        text.append(f"$ {lines}\n{done.stdout if '...' in expected else expected}")
+    return "".join(text)
 
 
 def compare(expected: str, printed: str, where: str) -> None:
@@ -119,16 +136,25 @@ def run_all(app: Any) -> None:
     failures = []
     for page in sorted(root.rglob("*.md")):
         if "build" not in page.parts and blocks_of(page):
+            name = page.relative_to(root).with_suffix("").as_posix()
             try:
-                run_page(page)
+                run_page(page, app.shown_outputs.setdefault(name, {}))
             except Exception as error:  # whatever the code of a page raises
                 failures.append(f"{page.relative_to(root)}: {error}")
     if failures:
         raise ExtensionError("\n\n".join(failures))
 
 
+def show(app: Any, page: str, source: list[str]) -> None:
+    """Put what the code printed in place of outputs with `...`."""
+    for text, printed in app.shown_outputs.get(page, {}).items():
+        source[0] = source[0].replace(f"\n{text}```", f"\n{printed.rstrip()}\n```")
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Register the run with Sphinx."""
     app.add_config_value("run_code_blocks", True, "env")
+    app.shown_outputs = {}
     app.connect("builder-inited", run_all)
+    app.connect("source-read", show)
     return {"parallel_read_safe": True}
