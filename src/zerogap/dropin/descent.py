@@ -17,7 +17,7 @@ from zerogap.solvers.protocol import Answer
 LARGEST = 4_000_000  # numbers of a table, 32 MB, of which a centred copy is made
 WIDEST = 300  # features: their Gram matrix is in the cache
 MULTIPLICATIONS = 20_000_000  # of all sweeps, about 20 ms: what needs more is for a solver
-LEAST_GAIN = 1e-16  # of the targets' variance, of a sweep: those that gain less are the last
+LEAST_GAIN = 1e-20  # of the targets' variance, of a sweep: raw columns leave a gap 1e7 times it
 
 
 def descended(problem: Problem, start: Answer | None) -> Answer | None:
