@@ -106,6 +106,9 @@ def test_command_lines(line, command, tmp_path):
     assert rows[-1, 4] < 20  # chance is 90 %
     assert "600 rows for training, 120 for validation, 100 for test" in outcome.stdout
     assert re.search(r"^certificate  primal .*max_epochs after 4 epochs", outcome.stdout, re.M)
+    share = float(re.search(r"\((\S+) % of primal", outcome.stdout)[1])
+    explained = "keeps no dual point: one is made of the last scores" in outcome.stdout
+    assert explained == (share > 10 and given["--opt"] != "bcfw")
     assert re.search(r"^test error   [\d.]+ %$", outcome.stdout, re.M)
     assert re.search(r"^total time   [\d.]+ s for updates, [\d.]+ s in all$", outcome.stdout, re.M)
     name = "_".join([given["--dataset"], given.get("--obj", "svm"), given["--opt"]])

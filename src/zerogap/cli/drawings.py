@@ -69,22 +69,20 @@ class Plot:
     def _axes(self, titles: tuple[str, str]) -> list[str]:
         parts = []
         bottom, right = _SIDE - _MARGIN, self.width - 24
-        for k in range(5):
-            share = k / 4
-            value = self.y[0] + share * (self.y[1] - self.y[0])
-            shown = f"{10**value:.0e}" if self.log else f"{value:.4g}"
-            height = bottom - share * (bottom - 12)
+        for value in _decades(*self.y) if self.log else _ticks(*self.y):
+            place = self._place(self.x[0], 10**value if self.log else value)[1]
+            shown = f"{10**value:.0e}" if self.log else f"{value:.6g}"
             parts += [
-                f'<line x1="{_MARGIN}" y1="{height:.1f}" x2="{right}" y2="{height:.1f}" '
+                f'<line x1="{_MARGIN}" y1="{place:.1f}" x2="{right}" y2="{place:.1f}" '
                 f'stroke="{_GRID}"/>',
-                f'<text x="{_MARGIN - 5}" y="{height + 4:.1f}" text-anchor="end" fill="{_SOFT}" '
+                f'<text x="{_MARGIN - 5}" y="{place + 4:.1f}" text-anchor="end" fill="{_SOFT}" '
                 f'font-size="10">{shown}</text>',
             ]
-            across = _MARGIN + share * (right - _MARGIN)
-            number = self.x[0] + share * (self.x[1] - self.x[0])
+        for value in _ticks(*self.x):
+            across = self._place(value, 1.0)[0]
             parts.append(
                 f'<text x="{across:.1f}" y="{bottom + 15}" text-anchor="middle" fill="{_SOFT}" '
-                f'font-size="10">{number:.4g}</text>'
+                f'font-size="10">{value:.6g}</text>'
             )
         middle = (_MARGIN + right) / 2
         parts += [
@@ -117,6 +115,23 @@ class Plot:
         """Return the drawing."""
         label = f"{self.titles[1]} against {self.titles[0]}"
         return _svg(self.width, _SIDE, self.parts, label)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return round numbers between two others, about five of them."""
+    if not high > low:
+        return [low]
+    unit = 10.0 ** math.floor(math.log10((high - low) / 4))
+    step = next(k * unit for k in (1, 2, 2.5, 5, 10) if k * unit >= (high - low) / 5)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [k * step for k in range(first, last + 1)]
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """Return whole logarithms between two others, not more than six; both where there is none."""
+    first, last = math.ceil(low), math.floor(high)
+    step = max(1, math.ceil((last - first) / 5))
+    return [float(k) for k in range(first, last + 1, step)] or [low, high]
 
 
 def _svg(width: float, height: float, parts: list[str], label: str) -> str:

@@ -17,7 +17,8 @@ _POINTS = 400  # of a curve or a cloud
 _BINS = 10  # of the calibration
 _CSS = """
 svg { max-width: 100%; height: auto; }
-.plots { display: flex; flex-wrap: wrap; gap: 1rem 2rem; }
+.plots { display: flex; flex-wrap: wrap; gap: 1rem; }
+table.narrow { width: auto; } table.narrow td, table.narrow th { padding-right: 2rem; }
 figure { margin: 0; } figcaption { font-size: .875rem; color: var(--soft); max-width: 20rem; }
 td:first-child { padding-left: 0; }
 .plots { margin-top: 1rem; }
@@ -69,8 +70,8 @@ def _list(pairs: Iterable[tuple[str, str]]) -> str:
     return f"<dl>{rows}</dl>"
 
 
-def _table(head: list[str], rows: Iterable[list[str]], text: int = 1) -> str:
-    """Return a table whose first columns are text."""
+def _table(head: list[str], rows: Iterable[list[str]], text: int = 1, narrow: bool = False) -> str:
+    """Return a table whose first columns are text; a narrow one is no wider than its cells."""
 
     def cells(row: list[str], tag: str) -> str:
         return "".join(
@@ -80,7 +81,8 @@ def _table(head: list[str], rows: Iterable[list[str]], text: int = 1) -> str:
 
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
     return (
-        f'<div class="scroll" tabindex="0"><table><thead><tr>{cells(head, "th")}</tr></thead>'
+        f'<div class="scroll" tabindex="0"><table{" class=narrow" if narrow else ""}>'
+        f"<thead><tr>{cells(head, 'th')}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
 
@@ -167,7 +169,7 @@ def _classes(model: Any, X: Any, y: Any) -> str:
         counts = confusion_matrix(y, model.predict(X), labels=labels)
         names = [str(label) for label in labels]
         rows = ([name, *(f"{v:,}" for v in row)] for name, row in zip(names, counts, strict=True))
-        parts.append(_table(["is \\ predicted", *names], rows))
+        parts.append(_table(["is \\ predicted", *names], rows, narrow=True))
     if len(labels) == 2:
         positive = np.asarray(y) == labels[1]
         if positive.any() and not positive.all():

@@ -74,7 +74,7 @@ class Certificate(Shown):
     def __str__(self) -> str:
         text = (
             f"primal {self.primal:.7g}, dual {self.dual:.7g}, gap {self.gap:.1e} "
-            f"({100 * self.relative_gap:.2g} % of primal)"
+            f"({_percent(self.relative_gap)} of primal)"
         )
         if self.stop_reason:
             text += f"; {self.stop_reason} after {self.epochs:g} epochs, {self.seconds:.3g} s"
@@ -85,7 +85,7 @@ class Certificate(Shown):
             "primal": self.primal,
             "dual": self.dual,
             "gap": float(self.gap),
-            "relative gap": f"{100 * self.relative_gap:.2g} %",
+            "relative gap": _percent(self.relative_gap),
         }
         if self.rounding:
             facts["of the gap, rounding"] = self.rounding
@@ -112,3 +112,8 @@ class Certificate(Shown):
             floor=math.fsum(part.floor for part in parts),
             rounding=math.fsum(part.rounding for part in parts),
         )
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, to two digits; large ones without an exponent."""
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
