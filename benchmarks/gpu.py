@@ -84,11 +84,30 @@ def mnist() -> Iterator[Case]:
     yield Case("mnist multiclass hinge", X, y, "multiclass-hinge", 1e-4, 1e-3, 0.200)
 
 
+def embeddings(*shapes: tuple[int, int, int, float]) -> Iterator[Case]:
+    """Linear probes: features like those of `many_classes.py`, drawn on the GPU."""
+    for n, d, classes, goal in shapes:
+        rng = cp.random.default_rng(0)
+        y = rng.integers(0, classes, n)
+        spread = cp.arange(1, d + 1, dtype=np.float32) ** -0.5
+        means = rng.standard_normal((classes, d), dtype=np.float32) * spread
+        X = rng.standard_normal((n, d), dtype=np.float32)
+        X *= spread
+        X += means[y]
+        X = X @ cp.linalg.qr(rng.standard_normal((d, d), dtype=np.float32))[0]
+        wrong = rng.random(n) < 0.1
+        y[wrong] = rng.integers(0, classes, int(wrong.sum()))
+        name = f"{n} x {d} embeddings, {classes} classes, softmax"
+        yield Case(name, X, y.get(), "softmax", 1.0 / n, 1e-3, goal)
+
+
 SETS: dict[str, Callable[[], Iterator[Case]]] = {
     "rcv1": rcv1,
     "mnist": mnist,
     "covtype": covtype,
     "text": text,
+    "embeddings": lambda: embeddings((100_000, 512, 100, np.nan), (200_000, 768, 1000, 10.0)),
+    "large embeddings": lambda: embeddings((1_280_000, 1024, 1000, 40.0)),
 }
 
 

@@ -133,7 +133,7 @@ def test_auto_chooses_it_for_many_weights_in_dense_rows(intercept):
 
 def test_where_it_stalls_newton_ends_with_a_certificate_at_once():
     """Almost separable classes: after a change of methods the new one's estimate is heard."""
-    problem = make(n=150, d=210, C=20, lam=1e-11, noise=0.0, intercept=True)
+    problem = make(n=300, d=210, C=20, lam=1e-9)
     run = solve(problem, solver=zg.solvers.Auto(), tol=1e-3, max_epochs=1000)
     assert run.stop_reason == "converged"
     story = run.certificate.solver

@@ -258,3 +258,18 @@ def test_what_cannot_be_solved_is_refused_with_the_reason(monkeypatch):
     monkeypatch.setattr(hessian, "needed_memory", lambda problem: 1e18)
     with pytest.raises(ValueError, match=r"needs about .* GB beyond the data, but .* GB are free"):
         solve(problem)
+
+
+def test_a_start_far_from_the_optimum_costs_no_more_than_none():
+    """Votes of coordinate ascent that has hardly begun are no centre to stay close to."""
+    rng = np.random.default_rng(0)
+    y, means = rng.integers(0, 6, 300), rng.standard_normal((6, 60))
+    common = rng.standard_normal((300, 1)) * rng.standard_normal(60)
+    X = np.clip(0.5 + 0.25 * (means[y] + 1.5 * common + rng.standard_normal((300, 60))), 0, 1)
+    problem = zg.Problem(X, y, "multiclass-hinge", 1e-4)
+    far = zg.solve(problem, zg.SDCA(), tol=0.0, max_epochs=3, random_state=0)
+    assert far.certificate.relative_gap > 0.9
+    runs = [solve(problem, tol=1e-3, **start) for start in ({}, {"warm_start": far})]
+    assert all(run.stop_reason == "converged" for run in runs)
+    read = [run.history["examples"][-1] for run in runs]
+    assert read[1] <= 1.1 * read[0]

@@ -17,6 +17,11 @@ class OnProcessor:
     xp: ClassVar[Any] = np  # makes arrays
     pace: ClassVar[float] = 1.0  # values read in the time that a processor takes for one, roughly
 
+    @property
+    def by_matrices(self) -> bool:
+        """Whether products of matrices are faster than loops over the rows."""
+        return False
+
     def host(self, a: Any) -> Any:
         """Return an array of this problem as numpy's."""
         return a

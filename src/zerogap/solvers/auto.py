@@ -48,6 +48,7 @@ EPOCHS_OF_A_RATE = 3  # epochs that tell a rate: gaps swing
 RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
 # Steps of a second-order method before the next one is tried, if there is one: tens are usual
 MOST_STEPS = 120
+MOST_QUICK_STEPS = 200  # of L-BFGS: ten or so take as long as one of Newton's method
 IDLE_STEPS = 40  # of a second-order method, without half the gap or 1 % of the objective gained,
 IDLE_BEFORE_NEXT = 10  # or so many, if there is another method for many classes to be tried
 MOST_TWOFOLD_STEPS = 40  # of Newton's method in twice the precision, where interior points follow
@@ -304,11 +305,12 @@ class Auto(Solver):
         stuck = idle or getattr(state.part, "stalled", False)
         if isinstance(method, TwofoldNewton) and state.stage < len(state.methods) - 1:
             stuck = stuck or state.updates / inner.shape[0] - state.since > MOST_TWOFOLD_STEPS
-        # these know when they have stalled, or have cheap steps
-        patient = isinstance(method, TwofoldPoint | MulticlassLBFGS)
+        quick = isinstance(method, MulticlassLBFGS)  # with cheap steps, of which it takes many
+        patient = isinstance(method, TwofoldPoint)  # it knows when it has stalled
         if state.stage < len(state.methods) - 1 and state.tol > 0.0 and not patient:
-            stuck = stuck or state.updates / inner.shape[0] - state.since > MOST_STEPS
-            if problem.loss.task == "multiclass":
+            most = MOST_QUICK_STEPS if quick else MOST_STEPS
+            stuck = stuck or state.updates / inner.shape[0] - state.since > most
+            if problem.loss.task == "multiclass" and not quick:
                 doubtful = state.doubted > DOUBTED_ESTIMATES
                 stuck = stuck or state.idle > IDLE_BEFORE_NEXT or doubtful
         state.stuck = stuck

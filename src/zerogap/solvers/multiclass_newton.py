@@ -33,6 +33,9 @@ PRODUCTS_BEFORE_DIRECT = 60  # with more when one direction has taken so many pr
 FIRST = 0.3  # of the loss at the start: the first temperature
 COOLER = 0.35  # from one temperature to the next
 BALANCE = 2.0  # the sub-problem's part of the gap at which its centre moves, by smoothing's
+# Relative gap up to which weights of a loss with kinks are worth more than none; above, votes of
+# coordinate ascent with weights of zero took a quarter fewer passes over images than either alone
+USEFUL_WEIGHTS = 0.5
 LEAST = 1e-5  # of the first temperature
 _EMPTY = np.empty(0)
 
@@ -116,11 +119,12 @@ class MulticlassNewton(Solver):
             alpha = problem.feasible(alpha)
             gap = problem.certificate(w, b, alpha).relative_gap
             state.mu = max(state.mu * min(1.0, 3.0 * math.sqrt(gap)), state.least)
-            state.centre = as_centre(problem._votes(alpha))
-            state.w[:, :d] = w - w.mean(axis=0)
-            if problem.fit_intercept:
-                state.w[:, d] = b
-            state.z = all_scores(problem, state.w)
+            state.centre = as_centre(problem._votes(alpha), math.sqrt(min(gap, 1.0)))
+            if not state.mu or gap <= USEFUL_WEIGHTS:
+                state.w[:, :d] = w - w.mean(axis=0)
+                if problem.fit_intercept:
+                    state.w[:, d] = b
+                state.z = all_scores(problem, state.w)
             state.started = True
         state.p = problem._votes(alpha)
         if problem.l1_ratio:

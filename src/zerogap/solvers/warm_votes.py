@@ -64,9 +64,13 @@ def vote(
     return (*problem.over_rows(_vote_exactly, *data), 0.0)
 
 
-def as_centre(p: np.ndarray) -> np.ndarray:
-    """Return the logarithms of votes, none of which is zero."""
-    votes = np.maximum(p, LEAST_VOTE)
+def as_centre(p: np.ndarray, doubt: float = 0.0) -> np.ndarray:
+    """Return the logarithms of votes, none of which is zero, and so much of which are for anyone.
+
+    Far from the optimum classes without votes must be able to get some soon: after 30 epochs of
+    coordinate ascent, from votes as they were Newton's method took 47 steps, and so 18.
+    """
+    votes = np.maximum((1.0 - doubt) * p + doubt / p.shape[1], LEAST_VOTE)
     return np.log(votes / votes.sum(axis=1, keepdims=True))
 
 
