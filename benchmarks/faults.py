@@ -9,8 +9,8 @@ already, and disturbs it in one way of the table FAULTS.  What holds afterwards:
 * a command that fails says so in one line, without a traceback, and never names a temporary file;
 * the same command, run again without a fault, succeeds, and leaves nothing else in the folder.
 
-Trial number I of a seed is always the same command, fault and moment.  Ends with exit code 1 if
-anything was lost.
+Trial number I of a seed is always the same command, fault and moment.  After Ctrl-C, the trials so
+far are counted as ever.  Ends with exit code 1 if anything was lost.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LONGEST = 60.0  # seconds for one command
 LONGEST_LOOK = 0.1  # seconds between two looks at a command; more passes while all are stopped
 TRIALS_AT_A_TIME = 20  # for one process
 ROWS, FEATURES = 400, 5  # commands take 20 to 100 ms: most of them reading, writing and checks
-LEAST_MEMORY, MOST_MEMORY = 1 << 16, 1 << 26  # bytes that a command may take beyond what is in use
+LEAST_MEMORY, MOST_MEMORY = 1 << 16, 1 << 28  # bytes that a command may take beyond what is in use
 MOST_SAID = 1 << 20  # bytes of one command's lines, read when it has ended
 STOPPED_EARLY = 3  # exit code of a command that was told to stop, and saved what it had
 NOBODY = 65534  # a user without rights
@@ -237,6 +237,7 @@ def _become(folder: Path, scene: Scene, fault: Callable[[], None], output: int) 
     """Run the command in this process, its lines written to `output`, and end it."""
     code = 99
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.chdir(folder)
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -338,6 +339,10 @@ def trials(numbers: range, seed: int, end: float) -> tuple[Counter[str], list[st
     return tried, lost
 
 
+def _leave_ctrl_c_to_main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 @cache
 def warm_up() -> None:
     """Load in this process what all commands need: each of them begins as a copy of it."""
@@ -363,14 +368,17 @@ def main() -> int:
         for first in range(options.first, last, TRIALS_AT_A_TIME):
             yield range(first, min(first + TRIALS_AT_A_TIME, last))
 
-    with ProcessPoolExecutor(options.jobs) as pool:
+    with ProcessPoolExecutor(options.jobs, initializer=_leave_ctrl_c_to_main) as pool:
         futures = [pool.submit(trials, part, options.seed, end) for part in parts()]
-        for future in futures:
-            count, lines = future.result()
-            tried += count
-            lost += len(lines)
-            for line in lines:
-                print(f"LOST {line}", flush=True)
+        try:
+            for future in futures:
+                count, lines = future.result()
+                tried += count
+                lost += len(lines)
+                for line in lines:
+                    print(f"LOST {line}", flush=True)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
     print("| fault | commands |\n| --- | --: |")
     for name, count in tried.most_common():
         print(f"| {name} | {count} |")

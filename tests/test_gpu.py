@@ -3,6 +3,7 @@
 Run by ``make test-gpu``.
 """
 
+import gc
 import re
 
 import numpy as np
@@ -235,6 +236,7 @@ def small_pool():
     pool = cp.get_default_memory_pool()
 
     def limit():
+        gc.collect()  # garbage of earlier tests would be memory that comes back during the next
         pool.free_all_blocks()
         pool.set_limit(size=pool.total_bytes() + 2**20)
 

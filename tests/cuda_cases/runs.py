@@ -81,6 +81,57 @@ def test_run_names_errors_of_the_libraries(name, module, message):
             raise mistake
 
 
+@pytest.mark.parametrize(
+    ("name", "module", "message"),
+    [
+        ("CUDARuntimeError", "cupy_backends.cuda.api.runtime", "cudaErrorMemoryAllocation: 97"),
+        ("CUBLASError", "cupy_backends.cuda.libs.cublas", "CUBLAS_STATUS_ALLOC_FAILED"),
+        ("CudaAPIError", "numba.cuda.cudadrv.driver", "[2] CUDA_ERROR_OUT_OF_MEMORY"),
+    ],
+)
+def test_run_names_the_memory_that_is_missing(name, module, message):
+    error = type(name, (RuntimeError,), {"__module__": module})
+    with pytest.raises(DeviceError, match="the GPU ran out of memory"), watched():
+        raise error(message)
+
+
+def no_memory(*_, **__):
+    error = type("OutOfMemoryError", (MemoryError,), {"__module__": "cupy.cuda.memory"})
+    raise error("Out of memory allocating 16,000,000 bytes")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "cuda.rows.as_device_rows",
+        "cuda.problem.DeviceProblem._set",
+        "solvers.run.Run.__init__",
+        "solvers.run.Run.result",
+        "problem.examining.Examining.examine",
+    ],
+)
+def test_fits_and_paths_name_missing_memory_wherever_it_is_missing(monkeypatch, place):
+    X, y = make_data("hinge", 14, 3)
+    monkeypatch.setattr(f"zerogap.{place}", no_memory)
+    for run in (
+        lambda: zg.LinearClassifier(device="cuda").fit(X, y),
+        lambda: zg.path(X, y, [0.1, 0.2], device="cuda"),
+    ):
+        with pytest.raises(DeviceError, match="the GPU ran out of memory"):
+            run()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+def test_problems_name_missing_memory_in_all_that_users_call(monkeypatch, loss):
+    problem = to_device(make(loss, *PLAIN))
+    w, alpha = np.zeros(problem.weight_shape), np.zeros(problem.dual_shape)
+    monkeypatch.setattr(type(problem), "_on_device", no_memory)
+    calls = [(problem.primal, w), (problem.gradient, w), (problem.certificate, w)]
+    for call, point in [*calls, (problem.dual, alpha), (problem.weights, alpha)]:
+        with pytest.raises(DeviceError, match="the GPU ran out of memory"):
+            call(point)
+
+
 def test_run_that_fails_has_its_best_certificate(monkeypatch):
     break_down(monkeypatch, 2)
     problem = make("hinge", *BOTH["csr"])

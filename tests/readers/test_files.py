@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from zerogap.readers import DataError, read
+from zerogap.readers import DataError, read, tables
 from zerogap.readers.files import open_source
 
 TEXT = b"1 1:2\n-1 2:3\n"
@@ -152,3 +152,15 @@ def test_reading_leaves_no_file_open(tmp_path):
             read(path)
     after = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     assert after == before
+
+
+@pytest.mark.posix
+def test_too_little_memory_for_a_reader_s_threads_is_said_before_they_wait_for_it(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "a.csv"
+    path.write_text("a,y\n1,2\n2,3\n")
+    assert read(path).X.tolist() == [[1], [2]]
+    monkeypatch.setattr(tables, "_ROOM", 1 << 60)
+    with pytest.raises(MemoryError, match=r"^reading csv needs \d+ MB of memory$"):
+        read(path)

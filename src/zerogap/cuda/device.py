@@ -14,6 +14,13 @@ from zerogap.errors import DeviceError
 from zerogap.io.memory import free_memory as of_host
 from zerogap.io.tensors import as_array, is_on_gpu
 
+_NO_MEMORY = (  # in what the GPU's libraries call an allocation that failed
+    "OutOfMemory",
+    "OUT_OF_MEMORY",
+    "MemoryAllocation",
+    "ALLOC_FAILED",
+    "ALLOCATION_FAILED",
+)
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 
 
@@ -25,7 +32,10 @@ def is_on_device(X: Any) -> bool:
 def to_host(a: Any) -> Any:
     """Return an array or tensor as numpy's, wherever it is."""
     a = as_array(a)
-    return a.get() if is_on_device(a) else a
+    if not is_on_device(a):
+        return a
+    with watched():
+        return a.get()
 
 
 @functools.cache
@@ -90,14 +100,18 @@ def check_memory(needed: float, what: str) -> None:
 
 @contextlib.contextmanager
 def watched() -> Iterator[None]:
-    """Turn errors of the GPU's libraries into DeviceErrors that say what happened."""
+    """Turn errors of the GPU's libraries into DeviceErrors that say what happened.
+
+    Around all that users call: nearly every operation on a GPU's arrays allocates memory.
+    """
     try:
         yield
     except Exception as error:
         module = type(error).__module__.partition(".")[0]
         if module not in ("cupy", "cupyx", "cupy_backends", "numba", "numba_cuda", "cuda"):
             raise
-        if "OutOfMemory" in type(error).__name__ or "OUT_OF_MEMORY" in str(error):
+        said = f"{type(error).__name__} {error}"
+        if any(words in said for words in _NO_MEMORY):
             raise DeviceError(
                 f"the GPU ran out of memory, {free_memory() / 1e9:.2f} GB are free: {error}"
             ) from error

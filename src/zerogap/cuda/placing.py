@@ -19,4 +19,6 @@ def on_device(X: Any) -> Any:
 
 def on_device_array(a: Any) -> Any:
     """Return an array on the GPU."""
-    return arrays().asarray(as_array(a))
+    xp = arrays()
+    with watched():
+        return xp.asarray(as_array(a))

@@ -28,6 +28,11 @@ class _OnDevice:
     share: Any
     lam: float
 
+    def __init_subclass__(cls) -> None:
+        """Let errors in what users call be DeviceErrors."""
+        for name in ("primal", "gradient", "dual", "weights", "certificate"):
+            setattr(cls, name, watched()(getattr(cls, name)))
+
     def __init__(self, *given: Any, **named: Any) -> None:
         with watched():
             super().__init__(*given, **named)

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from zerogap.cuda.device import watched
+
 _SHARED_PARAMETERS = """
     lam : float, optional
         Regularisation, > 0.  By default 1 / (sum of the sample weights), that is 1 / n_samples,
@@ -64,13 +66,14 @@ def keep(estimator: Any, arguments: dict[str, Any]) -> None:
 
 
 def all_or_nothing(fit: Callable) -> Callable:
-    """Make a refused fit leave the estimator as it was."""
+    """Make a refused fit leave the estimator as it was, and errors of a GPU DeviceErrors."""
 
     @functools.wraps(fit)
     def wrapped(self, *args, **kwargs):
         before = dict(vars(self))
         try:
-            return fit(self, *args, **kwargs)
+            with watched():
+                return fit(self, *args, **kwargs)
         except (ValueError, TypeError):
             vars(self).clear()
             vars(self).update(before)

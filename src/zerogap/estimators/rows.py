@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from zerogap.cuda.device import is_on_device, to_host
+from zerogap.cuda.device import is_on_device, to_host, watched
 from zerogap.cuda.placing import on_device, on_device_array
 from zerogap.estimators.outputs import several_targets
 from zerogap.io.tensors import as_array, as_tensor, library_of
@@ -94,6 +94,7 @@ class TakesRows(BaseEstimator):
         self.n_features_in_, self._moved = rows.shape[1], True
         return rows, y
 
+    @watched()
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "coef_")
         if isinstance(X, Store):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import mmap
 import os
 import sys
 
@@ -14,3 +15,16 @@ def free_memory() -> float:
         with contextlib.suppress(OSError, ValueError):
             return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return math.inf
+
+
+def check_room(needed: int, what: str) -> None:
+    """Raise MemoryError if so many bytes cannot be had now; none of them is kept.
+
+    For libraries whose threads wait for ever, or end the process, where they get no memory.
+    """
+    if sys.platform == "win32":
+        return
+    try:
+        mmap.mmap(-1, needed, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except (OSError, ValueError) as error:
+        raise MemoryError(f"{what} needs {needed / 1e6:.0f} MB of memory") from error

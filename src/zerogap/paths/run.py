@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zerogap import cuda
-from zerogap.cuda.device import to_host
+from zerogap.cuda.device import to_host, watched
 from zerogap.cuda.placing import on_device
 from zerogap.display import BLUE, Shown, finish, new_axes, to_frame
 from zerogap.losses import Loss, as_loss
@@ -132,6 +132,7 @@ class Path(Shown):
         return Model(result.w, result.b, result.alpha, self.reaches[k].certificate(float(lam)))
 
 
+@watched()
 def path(
     X: Any,
     y: Any,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from zerogap.io.memory import check_room
 from zerogap.readers import dialect as dialects
 from zerogap.readers.cells import MISSING_TEXTS
 from zerogap.readers.files import DataError, Stream
@@ -23,6 +24,7 @@ from zerogap.readers.sheets import read_sheet
 _BLOCK = 1 << 23  # bytes of text that pyarrow reads at a time: no line may be longer
 _MOST_CODED = 1 << 16  # texts of a column in a block that are each stored once
 PIECE = 1 << 20  # the same where memory is scarce: pyarrow reads 32 ahead
+_ROOM = 1 << 26  # bytes for stacks of threads and first blocks: with 15 MB left, pyarrow hung
 _NO_NUMBER = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (.*)")
 _NO_NAME = re.compile(r"^Unnamed: \d+$")  # as pandas calls the columns of an index
 _BAD_ROW = re.compile(r"^CSV parse error: (?:Row #\d+: )?E(.*)")
@@ -371,6 +373,7 @@ def arrow_errors(kind: str, table: TableFile | None = None) -> Iterator[None]:
         import pyarrow as pa
     except ImportError as error:
         raise ImportError(f"reading {kind} needs pyarrow: pip install 'zerogap[cli]'") from error
+    check_room(_ROOM, f"reading {kind}")
     try:
         yield
     except (pa.ArrowException, UnicodeError, OSError) as error:

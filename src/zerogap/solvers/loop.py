@@ -16,7 +16,7 @@ from zerogap.problem.checks import as_seed
 from zerogap.solvers import checkpoint as checkpoints
 from zerogap.solvers.interrupt import interruptible
 from zerogap.solvers.limits import Callback, Limits
-from zerogap.solvers.placement import failing, placed
+from zerogap.solvers.placement import failing, placed, watched
 from zerogap.solvers.progress import Progress
 from zerogap.solvers.protocol import Answer, Solver
 from zerogap.solvers.result import Result
@@ -24,6 +24,7 @@ from zerogap.solvers.run import Run
 from zerogap.streamed import StreamedProblem
 
 
+@watched()
 def solve(
     problem: Problem | StreamedProblem,
     solver: Solver,

@@ -23,6 +23,7 @@ __all__ = [
     "failing",
     "placed",
     "problems_together",
+    "watched",
 ]
 
 
