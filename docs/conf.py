@@ -55,7 +55,7 @@ sphinx_gallery_conf = {
 }
 
 LONG_PAGES = (  # have a table of their sections beside them
-    *("architecture", "command-line", "five-reports", "proof-format"),
+    *("architecture", "command-line", "proof-format"),
     *("benchmarks/*", "develop/*", "reference/commands", "reference/names", "reference/faults"),
     *("reference/security",),
 )
