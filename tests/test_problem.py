@@ -290,3 +290,44 @@ def test_a_part_without_rows_adds_nothing():
     assert nothing.mean_loss(np.empty(0)) == 0.0
     terms = nothing.row_terms(np.empty(0), 0.0, np.empty(0))
     assert (terms.value, terms.excess) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("loss", sorted(SMOOTH))
+@pytest.mark.parametrize("size", [0.01, 1.0, 1e4])
+def test_own_dual_points_prove_what_row_by_row_terms_prove(loss, size):
+    """Terms that are zero but for rounding are left out; bounds of rounding are not."""
+    problem = make_problem(loss, "csr", np.float64, True)
+    w = size * np.random.default_rng(5).standard_normal(5)
+    z = problem.scores(w)
+    quick = problem.examine(w, 0.0, None)
+    alpha = problem.dual_point(z)
+    whole = min(problem.prove(w, 0.0, z, alpha), problem.prove(w, 0.0, z, 0.0 * alpha), key=_gap)
+    assert quick.gap == pytest.approx(whole.gap, rel=1e-9, abs=1e-12)
+    own = problem._own_point(z, 0.0)[1]
+    assert own is not None
+    excess = problem.row_terms(z, 0.0, alpha).excess
+    assert excess <= 1e-14 * (1.0 + problem.mean_loss(z))
+    exact = problem.prove(w, 0.0, z, alpha, terms=own)
+    assert exact.gap >= np.square(problem.gradient(w)).sum() / (2.0 * problem.lam)
+
+
+def _gap(proof):
+    return proof.gap
+
+
+def test_derivatives_of_losses_that_are_not_ours_are_not_believed():
+    class Wrong(zg.losses.SquaredHinge):
+        def derivative(self, z, y):
+            return -1.0 * y * max(0.0, 1.0 - y * z)  # half of it
+
+    X, y = make_data("hinge")
+    problem = zg.Problem(X, y, Wrong(), lam=0.03)
+    assert problem._own_point(problem.scores(np.zeros(5)), 0.0)[1] is None
+
+
+def test_constant_models_of_two_classes_need_no_row():
+    problem = make_problem("logistic", weighted=True, intercept=True)
+    zeros = np.zeros(40)
+    rows = problem.mean_loss(zeros + 0.7)
+    assert problem.constant_loss(0.7) == pytest.approx(rows, rel=1e-13)
+    assert problem._mean_conjugate(zeros) == pytest.approx(-problem.dual(zeros), abs=1e-15)

@@ -9,6 +9,7 @@ from scipy import sparse
 from zerogap.kernels.jit import kernel
 from zerogap.penalties import L2, ElasticNet
 from zerogap.rows import CSRRows, DenseRows, as_rows, compact
+from zerogap.rows.loops import is_canonical
 
 rng = np.random.default_rng(0)
 DENSE = (rng.standard_normal((30, 7)) * (rng.random((30, 7)) < 0.5)).astype(np.float32)
@@ -197,3 +198,19 @@ def test_blocks_cover_all_rows_once():
     assert blocks[0][0] == 0
     assert blocks[-1][1] == 100_000
     assert all(end == start for (_, end), (start, _) in pairwise(blocks))
+
+
+def test_canonical_structure_is_told_from_any_other():
+    random = np.random.default_rng(7)
+    for _ in range(300):
+        n, d = random.integers(1, 6, 2)
+        counts = random.integers(0, 4, n)
+        indptr = np.append(0, counts.cumsum()).astype(np.int32)
+        indices = random.integers(0, d, indptr[-1]).astype(np.int32)
+        spans = [indices[start:stop] for start, stop in pairwise(indptr)]
+        for span in spans:
+            if random.random() < 0.7:
+                span.sort()
+        rising = all((np.diff(span) > 0).all() for span in spans)
+        rows = CSRRows(np.ones(len(indices)), indices.view(np.uint32), indptr, int(d))
+        assert is_canonical(rows) == rising

@@ -55,3 +55,23 @@ def test_polishing_ends_at_once_where_dual_variables_leave_their_domain():
     )
     assert best is alpha
     assert len(responses) == 1
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared-hinge"])
+@pytest.mark.parametrize("tol", [1e-3, 1e-8])
+def test_a_last_step_is_looked_at_by_its_certificate_alone(loss, tol, monkeypatch):
+    """Hessians are made where a step begins, and not where a run ends."""
+    problem = make_problem(loss, n=3000, lam=1e-3)
+    zg.solve(problem, zg.Newton(), random_state=0)  # which may compile, and look for that
+    looks = []
+    look = fused._look
+    monkeypatch.setattr(fused, "_look", lambda *given: looks.append(1) or look(*given))
+    run = zg.solve(problem, zg.Newton(), tol=tol, random_state=0)
+    with_tol = len(looks)
+    assert run.stop_reason == "converged"
+    monkeypatch.setattr(fused, "SURE", 0.0)
+    looks.clear()
+    again = zg.solve(problem, zg.Newton(), tol=tol, random_state=0)
+    assert again.stop_reason == "converged"
+    assert with_tol <= len(looks)
+    assert run.certificate.epochs <= again.certificate.epochs

@@ -322,3 +322,31 @@ def test_estimators_say_what_was_chosen():
         clf = zg.LinearClassifier(random_state=0).fit(text, target)
     assert clf.certificate_.solver == "SDCA, chosen automatically"
     assert math.isfinite(clf.certificate_.gap)
+
+
+def test_a_rough_hessian_of_a_parabola_that_takes_long_to_mend_is_made_anew(monkeypatch):
+    monkeypatch.setattr(hessian, "SINGLE_FEATURES", 40)
+    monkeypatch.setattr(hessian, "SINGLE_FEATURES_OF_PARABOLA", 40)
+    monkeypatch.setattr(hessian, "SINGLE_WORK", 0.0)
+    monkeypatch.setattr(hessian, "MENDING_PRODUCTS", 0)
+    X, y = make_data("squared", n=2000, d=40)
+    X *= np.logspace(0, -4, 40)  # beyond what single precision resolves
+    problem = zg.Problem(X, y, "squared", lam=1e-9)
+    of = hessian.Hessian(problem, problem.share)
+    assert of.rough
+    target = X.T @ y / 2000
+    direction, _, _ = of.solve(target, np.random.default_rng(0))
+    assert not of.rough
+    exact = np.linalg.solve(X.T @ X / 2000 + 1e-9 * np.eye(40), target)
+    assert direction == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-9])
+def test_ridge_on_text_takes_one_step(tol):
+    """Conjugate gradients end where the gradient, which is the gap, is small enough."""
+    X, y = make_data("squared", n=60, d=3100, storage="csr")
+    problem = zg.Problem(X, y, "squared", lam=1e-4)
+    run = zg.solve(problem, zg.Newton(), tol=tol, random_state=0)
+    assert (run.stop_reason, run.certificate.epochs) == ("converged", 1)
+    gap = np.square(problem.gradient(run.w)).sum() / (2.0 * problem.lam)
+    assert run.certificate.gap == pytest.approx(gap, rel=1e-3, abs=1e-12)

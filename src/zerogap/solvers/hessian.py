@@ -128,7 +128,7 @@ class Hessian:
         n, d = len(self.h), self.problem.shape[1]
         parabola = is_parabola(self.problem.loss)
         if d > DIRECT:
-            reduction = EXACT_RESIDUAL if parabola else ROUGH_RESIDUAL
+            reduction = EXACT_RESIDUAL**2 if parabola else ROUGH_RESIDUAL
             given = (self._diagonal(), target, reduction, 0.0, enough)
             return *self._conjugate_gradients(*given), factor
         size, plenty = factor * worth_sampling(self.rows), max(PLENTY_PER_FEATURE * d, 4096)

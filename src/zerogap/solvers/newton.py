@@ -34,7 +34,7 @@ SAMPLE_STEPS, SAMPLE_STEPS_WITH_KINKS = 5, 50
 SMALL = 10_000  # stored values up to which all rows are as quickly read as some of them
 SOLVED = 1e-3  # part of a sub-problem's gap that a step may still gain: what is left is rounding
 FEW_FEATURES = 300  # with an L1 penalty: more than rows, and coordinate descent is faster
-# Of P, on a parabola, and of the tolerance where it is known: the gap that conjugate gradients may
+# Of P, on a parabola, or of the tolerance where it is known: the gap that conjugate gradients may
 # leave.  A parabola's Hessian is at hand for further steps; the rest is for what is not quadratic.
 PARABOLA_GAP, STEP_PART = 1e-7, 0.5
 POLISH_PATIENCE = 8  # steps after a dual point that was none the better: it takes several passes
@@ -396,7 +396,7 @@ class Newton(Solver):
         if hessian is None:
             hessian = Hessian(part, h, ridge=ridge)
         state.hessian = hessian if same else None
-        gap = max(PARABOLA_GAP if same else 0.0, STEP_PART * state.tol)
+        gap = STEP_PART * state.tol or (PARABOLA_GAP if same else 0.0)
         before = float(gradient @ gradient)
         if state.gamma or ridge is not None or before <= 2.0 * problem.strength * gap * state.value:
             gap = 0.0  # the gradient is not the gap, or it was not enough
