@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from decimal import Context, Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -52,6 +53,18 @@ def test_fenchel_young(loss, seed):
     rounding = 1e-12 * (1 + np.abs(z).max())
     assert loss.vector_excess(p, z, y) >= -rounding
     assert loss.vector_excess(p, z, y) == pytest.approx(plain, abs=rounding)
+
+
+@every_loss
+@pytest.mark.parametrize("small", [1e-12, 1e-20, 1e-200])
+def test_conjugates_of_small_votes_keep_their_digits(loss, small):
+    votes = [small, 3.0 * small]
+    p = np.array([votes[0], 1.0 - sum(votes), votes[1]])
+    gone = sum(map(Decimal, votes))
+    with localcontext(Context(prec=450)):
+        logs = [Decimal(x) * Decimal(x).ln() for x in votes] + [(1 - gone) * (1 - gone).ln()]
+        exact = -gone if loss == zg.MulticlassHinge() else sum(logs)
+    assert loss.vector_conjugate(p, 1) == pytest.approx(float(exact), rel=1e-15)
 
 
 @every_loss

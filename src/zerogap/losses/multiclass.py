@@ -92,7 +92,10 @@ class MulticlassHinge(MulticlassLoss):
         p[best] = 1.0
 
     def vector_conjugate(self, p, y):
-        return p[y] - 1.0
+        others = 0.0  # of which 1 - p_y has lost the digits below 1e-16
+        for k in range(len(p)):
+            others += p[k] if k != y else 0.0
+        return -others
 
     def vector_excess(self, p, z, y):
         best = z[y]
@@ -202,11 +205,13 @@ class Softmax(MulticlassLoss):
             p[k] /= total
 
     def vector_conjugate(self, p, y):
-        total = 0.0
+        total, others = 0.0, 0.0
         for k in range(len(p)):
-            if p[k] > 0.0:
+            if k != y and p[k] > 0.0:
                 total += p[k] * log(p[k])
-        return total
+                others += p[k]
+        # p_y has lost the digits of others below 1e-16
+        return total + (1.0 - others) * log1p(-others) if others < 1.0 else total
 
     def vector_excess(self, p, z, y):
         top = self.largest(z)
