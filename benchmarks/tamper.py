@@ -17,7 +17,7 @@ import math
 import sys
 import time
 from collections import Counter
-from decimal import Context, Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 from operator import add, mul
@@ -104,7 +104,7 @@ def is_true(
     header: dict[str, Any], X: Any, y: Any, s: Any, w: Any, b: Any, *duals: np.ndarray
 ) -> bool:
     """Decide a claim with decimals of 90 digits, row by row, by the formulas of the losses."""
-    with localcontext(Context(prec=90)):
+    with localcontext(Context(prec=90, Emax=MAX_EMAX, Emin=MIN_EMIN)):
         numbers = [[Decimal(float(x)) for x in row] for row in X], [Decimal(float(x)) for x in s]
         found = _evaluate(header, *numbers, y, w, b, duals)
         if found is None:

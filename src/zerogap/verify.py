@@ -21,10 +21,8 @@ from functools import cache
 
 import numpy as np
 
-FORMAT = "zerogap proof 1"
-MOST_BYTES = 2**34  # of all arrays in a file
-FEW = 20_000  # products that fractions take 0.2 s for: more are cut into pieces for float64
-BLOCK = 2**15  # products at a time, for the processor's cache
+FORMAT, MOST_BYTES = "zerogap proof 1", 2**34  # of all arrays in a file
+FEW, BLOCK = 1000, 2**15  # products: more than few go through float64, in blocks for the cache
 PRECISE, LOG_ERROR = Context(prec=40), Fraction(1, 10**30)  # of exp and log, and sums of them
 EXP = np.array([PRECISE.divide(1, math.factorial(k)) for k in range(11, -1, -1)])  # of e^11 to e^0
 LOG = np.array([PRECISE.divide((-1) ** (k + 1), k) for k in range(11, 0, -1)] + [0])  # rest < 1e-36
@@ -48,8 +46,7 @@ class Matrix:
     def __init__(self, X):
         self.shape = n, d = tuple(int(length) for length in X.shape)
         if isinstance(X, np.ndarray):
-            i, j = np.nonzero(X)
-            x = X[i, j]
+            (i, j), x = np.nonzero(X), X[X != 0]
         else:  # CSR, as SciPy has it
             i = np.repeat(np.arange(n), np.diff(X.indptr))
             order = np.lexsort((X.indices, i))
@@ -71,13 +68,28 @@ class Matrix:
         alike = np.all([(abs(f) > 1e-60) & (abs(f) < 1e60) for f in factors], axis=0)
         plain = self.plain & alike[source]  # these go through float64
         rest = ~plain & np.all(factors, axis=0)[source]
-        terms = math.prod(fractions(f[source[rest]]) for f in factors) * fractions(self.x[rest])
+        terms, unit = integers(self.x[rest], *(f[source[rest]] for f in factors))
+        np.add.at(others := np.zeros(length, dtype=object), sink[rest], terms)
         factors = [np.where(alike, factor, 0.0) for factor in factors]
         x, i, j = (a if plain.all() else a[plain] for a in (self.x, source, sink))
-        high, low = (factors[0], 0.0 * c) if s is None else two_product(*factors)
-        out = exact_sums(high, x, i, j, length) + exact_sums(low, x, i, j, length)
-        np.add.at(out, sink[rest], terms)
-        return out
+        factors = factors if s is None else two_product(*factors)
+        parts = [(others, unit), *(exact_sums(a, x, i, j, length) for a in factors if a.any())]
+        unit = Fraction(1, math.lcm(*(own.denominator for _, own in parts)))
+        return sum(sums * int(own / unit) for sums, own in parts) * unit
+
+
+def integers(x, *factors):
+    """Return numbers, or products of them, as integers that count a unit, and the unit."""
+    above, below = np.frompyfunc(lambda x: x.as_integer_ratio(), 1, 2)(x)
+    common = math.lcm(*set(np.ravel(below).tolist()))
+    counts, unit = integers(*factors) if factors else (1, 1)
+    return above * (common // below) * counts, Fraction(unit) / common
+
+
+def total(*factors):
+    """Return the sum of products of numbers, exactly."""
+    counts, unit = integers(*factors)
+    return sum(np.ravel(counts).tolist()) * unit
 
 
 def two_product(a, b):
@@ -88,11 +100,9 @@ def two_product(a, b):
 
 
 def exact_sums(c, x, source, sink, length):
-    """Return the sum of x_k c_source(k) over the k of each sink, exactly."""
-    if not len(x) or not c.any():
-        return np.full(length, Fraction(0))
-    bits = 52 - (2 * int(np.bincount(sink).max())).bit_length()
-    top = int(np.frexp(abs(x).max())[1] + np.frexp(abs(c).max())[1])  # |x c| < 2^top
+    """Return the sum of x_k c_source(k) over the k of each sink, as `integers` does."""
+    bits = 52 - (2 * int(np.bincount(sink, minlength=1).max())).bit_length()
+    top = sum(int(np.frexp(abs(a).max(initial=0.0))[1]) for a in (x, c))  # |x c| < 2^top
     levels: list[np.ndarray] = []  # sums of so few bits of the products that none is rounded
     for k in range(0, len(x), BLOCK):
         rest = np.concatenate(two_product(x[k : k + BLOCK], c[source[k : k + BLOCK]]))
@@ -107,35 +117,27 @@ def exact_sums(c, x, source, sink, length):
     out = np.zeros(length, dtype=object)
     for level, sums in enumerate(levels):
         out = (out << bits) + np.ldexp(sums, bits * (level + 1) - top).astype("i8").astype(object)
-    unit = Fraction(2) ** (top - bits * len(levels))
-    return np.frompyfunc(lambda x: Fraction(x * unit.numerator, unit.denominator), 1, 1)(out)
-
-
-def total(*factors):
-    """Return the sum of products of floats or fractions, exactly."""
-    terms = np.ravel(math.prod(map(fractions, factors))).tolist()
-    common = math.lcm(*{term.denominator for term in terms})
-    return Fraction(sum(x.numerator * (common // x.denominator) for x in terms), common)
+    return out, Fraction(2) ** (top - bits * len(levels))
 
 
 def log(x):
-    """log x = k / 1024 + log(1 + e) for x = exp(k / 1024) (1 + e)"""
-    k = near([math.log(t) if t > 1e-300 else t.ln() for t in x])
+    """log x = k / 1024 + log(1 + e) for x = exp(k / 1024) (1 + e); any number for 0"""
+    k = near([math.log(t) if t > 1e-300 else (t or Decimal(1)).ln() for t in x])
     return k / Decimal(1024) + np.polyval(LOG, x * power(-k) - 1)
 
 
-def logsumexp(*z):
-    """log sum_k exp z_k, up to LOG_ERROR; exp x = exp(k / 1024) exp(e)"""
+def logsumexp(*z, unit=1):
+    """log sum_k exp z_k, up to LOG_ERROR, for z in a unit; exp x = exp(k / 1024) exp(e)"""
     with localcontext(PRECISE):
         top = np.max(z, axis=0)
-        k = near(x := upper(decimals(np.subtract(z, top)), np.array(Decimal(-1000))))
-        return top + fractions(log(sum(power(k) * np.polyval(EXP, x - k / Decimal(1024)))))
+        k = near(x := upper(decimals(np.subtract(z, top)) * decimals(unit), -1000))
+        return top * unit + fractions(log(sum(power(k) * np.polyval(EXP, x - k / Decimal(1024)))))
 
 
-def plogp(*p):
-    """sum_k p_k log p_k for p_k in [0, 1], up to LOG_ERROR"""
+def plogp(*p, unit=1):
+    """sum_k p_k log p_k, up to LOG_ERROR, for p_k in a unit that are 0 to 1"""
     with localcontext(PRECISE):
-        return fractions(sum(x * log(x) for x in decimals(np.where(np.equal(p, 0), 1, p))))
+        return fractions(sum(x * log(x) for x in decimals(p) * decimals(unit)))
 
 
 def rounded(t, width):
@@ -160,23 +162,21 @@ LOSSES = {
 MOST = {"smooth-hinge": 1e300, "epsilon-insensitive": 1e300, "huber": 1e300, "quantile": 1}  # of p
 
 
-def one_score(header, matrix, y, s, z, alpha):
+def one_score(header, matrix, y, s, z, unit, alpha):
     """Return the sums of s phi(z) and s phi*(-a), and v, for a loss of one score."""
     sign, target = map(fractions, (y * 0 + 1, y) if header["classes"] is None else (y, y * y))
     f, conjugate, low, high = LOSSES[header["loss"]](Fraction(header["parameter"] or 0))
     a = fractions(alpha[0]).sum(axis=0)
     need(low <= min(sign * a) and max(sign * a) <= high, "alpha is outside its domain")
-    # a free intercept needs sum_i s_i a_i = 0: the heavier sign is scaled down
-    halves, free = (a > 0, a < 0), header["fit_intercept"]
+    halves, free = (a > 0, a < 0), header["fit_intercept"]  # sum_i s_i a_i = 0: one sign is scaled
     up, down = (abs(total(s[half], a[half])) if free else 1 for half in halves)
     shares = [min(1, down / (up or 1)), min(1, up / (down or 1))]
     a = sign * a * np.where(halves[0], *shares)
-    value, cost = f(target - sign * z[0]), conjugate(a) - a * target
     v = sum(c * matrix.product(alpha[0] * half, s) for c, half in zip(shares, halves, strict=True))
-    return total(s, value), total(s, cost), v
+    return total(s, f(target - sign * z[0] * unit)), total(s, conjugate(a) - a * target), v
 
 
-def many_scores(header, matrix, y, s, z, alpha):
+def many_scores(header, matrix, y, s, z, unit, alpha):
     """Return the same for a loss of a score per class and votes alpha for the other classes."""
     y, own = y.astype(int), np.eye(len(z))[:, y.astype(int)]
     votes, layers = alpha.sum(axis=1), np.concatenate(alpha)  # rounded, but of right sign
@@ -185,25 +185,26 @@ def many_scores(header, matrix, y, s, z, alpha):
     by_class, more, most = (s, y, len(z)), np.full((len(z), len(z)), Fraction(0)), Fraction(0)
     if header["fit_intercept"]:  # each class must give as many votes as it gets: some give more
         ones = Matrix(np.ones((len(y), 1)))
-        masses = ones.product(np.ones(len(y)), *by_class)
+        masses, *flow = (ones.product(votes, *by_class) for votes in (np.ones(len(y)), *alpha))
         need(masses.all(), "an intercept needs rows of every class")
-        flow = np.array([ones.product(votes, *by_class) for votes in alpha]).T
-        excess = flow.sum(axis=1) - flow.sum(axis=0)
+        excess = np.sum(flow, axis=0) - np.sum(flow, axis=1)
         lack, much = upper(-excess, 0) / masses, upper(excess, 0)
         more, most = np.outer(lack, much / (much.sum() or 1)), lack.max()
     v = -np.array([matrix.product(votes, s) for votes in alpha])
     while (sums := np.array([math.fsum(row) for row in layers.T.tolist()])).any():
         v += matrix.product(sums, *by_class).reshape(v.shape)  # a row's own class has them all
         layers = np.vstack([layers, -sums])  # what was rounded away is left
-    if most:
-        whole = matrix.product(np.ones(len(y)), *by_class).reshape(v.shape)
-        v += more.sum(axis=1)[:, None] * whole - more.T.dot(whole)
-    votes, mine = (fractions(alpha).sum(axis=1) + more[y].T) / (1 + most), z[y, np.arange(len(y))]
+    (counts, size), (extra, share) = integers(alpha), integers(more)
+    whole, weight = integers(matrix.product(np.ones(len(y)), *by_class).reshape(v.shape))
+    v += (extra.sum(axis=1)[:, None] * whole - extra.T.dot(whole)) * (share * weight)
+    votes = counts.sum(axis=1) * share.denominator + extra[y].T * size.denominator
+    one, mine = int((1 + most) / size / share), z[y, np.arange(len(y))]  # votes are counts of 1/one
+    gone, size = votes.sum(axis=0), Fraction(1, one)
     if header["loss"] == "softmax":
-        value, cost = logsumexp(*z), plogp(*votes, 1 - votes.sum(axis=0))
+        value, cost = logsumexp(*z, unit=unit), plogp(*votes, one - gone, unit=size)
     else:
-        value, cost = (z + (1 - own.astype(int))).max(axis=0), -votes.sum(axis=0)
-    return total(s, value - mine), total(s, cost), v / (1 + most)
+        value, cost = np.where(own, z, z + unit.denominator).max(axis=0) * unit, -gone * size
+    return total(s, value - mine * unit), total(s, cost), v / (1 + most)
 
 
 def bounds(header, matrix, y, s, w, b, alpha, part=0):
@@ -212,8 +213,8 @@ def bounds(header, matrix, y, s, w, b, alpha, part=0):
     terms = one_score if header["loss"] in LOSSES else many_scores
     if terms is one_score and header["classes"] is not None:
         y = np.where(y == (1 if len(header["classes"]) == 2 else part), 1.0, -1.0)
-    z = np.array([matrix.product(row) + Fraction(at) for row, at in zip(w, b, strict=True)])
-    value, cost, v = terms(header, matrix, y, s, z, alpha)
+    z, unit = integers(np.column_stack([[matrix.product(row) for row in w], b]))
+    value, cost, v = terms(header, matrix, y, s, z[:, :-1] + z[:, -1:], unit, alpha)
     primal = value / S + lam * ((1 - r) / 2 * total(w, w) + r * total(abs(w)))
     over = upper(abs(np.ravel(v)) - r * lam * S, 0)
     dual = -cost / S - total(over, over) / (2 * (1 - r) * lam * S * S)
@@ -249,9 +250,9 @@ def check(header, w, b, alpha, n, d):
     count = 2 if classes is None else len(set(classes))
     need(classes is None or 2 <= count == len(classes), "classes must be two or more labels")
     shape = (1 if count == 2 else count, 1) if loss in LOSSES else (1, count)
-    sizes = ((w, (*shape, d)), (b, shape), (alpha, (*shape, alpha.shape[-2], n)))
-    fits = all(x.shape == size and x.dtype == float and np.isfinite(x).all() for x, size in sizes)
-    need(fits, "w, b or alpha have a wrong shape, or are not finite")
+    for x, size in ((w, (*shape, d)), (b, shape), (alpha, (*shape, alpha.shape[-2], n))):
+        fits = x.shape == size and x.dtype == float and np.isfinite(x).all()
+        need(fits, "w, b or alpha have a wrong shape, or are not finite")
     need(header["fit_intercept"] or not b.any(), "b is not zero, but there is no intercept")
 
 
@@ -282,9 +283,8 @@ def verify(proof, X, y, sample_weight=None):
 def load(path):
     """Return the arrays in a file, if they are not too large."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(path) as archive, np.load(path, allow_pickle=False) as arrays:
             need(sum(x.file_size for x in archive.infolist()) <= MOST_BYTES, "it is too large")
-        with np.load(path, allow_pickle=False) as arrays:
             return dict(arrays)
     except Exception as error:  # NumPy and zipfile fail in many ways
         raise ValueError(f"{path} is not readable: {error}") from error
