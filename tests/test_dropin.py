@@ -67,7 +67,7 @@ SAME = [
     ("ElasticNet", {"alpha": 0.01, "tol": 1e-12, "max_iter": 10**5}, DIABETES),
     ("ElasticNet", {"alpha": 0.01, "tol": 1e-12, "max_iter": 10**5, "l1_ratio": 0.9}, TWO),
     ("LinearSVC", {"tol": 1e-9, "max_iter": 10**6, "intercept_scaling": 3.0}, CANCER),
-    ("LinearSVC", {"tol": 1e-9, "max_iter": 10**6, "loss": "hinge", "C": 0.1}, WINE),
+    ("LinearSVC", {"tol": 1e-11, "max_iter": 10**6, "loss": "hinge", "C": 0.1}, WINE),
     ("LinearSVC", {"tol": 1e-9, "max_iter": 10**6, "multi_class": "crammer_singer"}, WINE),
     ("LinearSVC", {"tol": 1e-9, "max_iter": 10**6, "class_weight": {"a": 9.0, "c": 0.1}}, WINE),
     ("LinearSVR", {"tol": 1e-10, "max_iter": 10**6, "C": 5.0, "epsilon": 0.5}, DIABETES),

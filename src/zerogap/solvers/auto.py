@@ -25,7 +25,7 @@ from zerogap.solvers.costs import (
 from zerogap.solvers.free_variables import has_faces
 from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.history import Record
-from zerogap.solvers.interior_point import InteriorPoint
+from zerogap.solvers.interior_point import InteriorPoint, InteriorPointState
 from zerogap.solvers.multiclass_lbfgs import MulticlassLBFGS, suits
 from zerogap.solvers.newton import NewtonState
 from zerogap.solvers.protocol import Answer, Solver, State
@@ -299,10 +299,9 @@ class Auto(Solver):
         if gained or value < state.best_value - 0.01 * abs(state.best_value):
             state.best_estimate = math.inf if estimate is None else estimate
             state.best_value, state.idle = min(value, state.best_value), 0
-        elif estimate is not None:
+        elif estimate is not None and not isinstance(method, InteriorPoint):  # which knows itself
             state.idle += 1
-        idle = state.idle > IDLE_STEPS and not isinstance(method, TwofoldPoint)
-        stuck = idle or getattr(state.part, "stalled", False)
+        stuck = state.idle > IDLE_STEPS or getattr(state.part, "stalled", False)
         if isinstance(method, TwofoldNewton) and state.stage < len(state.methods) - 1:
             stuck = stuck or state.updates / inner.shape[0] - state.since > MOST_TWOFOLD_STEPS
         quick = isinstance(method, MulticlassLBFGS)  # with cheap steps, of which it takes many
@@ -366,7 +365,7 @@ class Auto(Solver):
             answer = None  # the method has broken down
         method = self._method(state)
         state.part = method.begin(inner, state.rng, answer)
-        if state.sharp or isinstance(state.part, NewtonState):
+        if state.sharp or isinstance(state.part, NewtonState | InteriorPointState):
             state.part.tol = state.tol
         method.prepare(inner, state.part)
 

@@ -151,6 +151,10 @@ class InteriorPoint(Solver):
     def observe(self, problem: Any, state: InteriorPointState, record: Record, tol: float) -> None:
         state.tol = tol
 
+    def relative_gap(self, problem: Any, state: InteriorPointState) -> float:
+        """Return that of the best point, whose gap every step computes."""
+        return state.best / max(abs(state.value), 1e-300) if state.best < math.inf else math.inf
+
     def _steps(self, problem: Any, state: InteriorPointState, count: int) -> int:
         with np.errstate(all="ignore"):  # steps that are not finite are not made
             for _ in range(count):
