@@ -13,7 +13,7 @@ from zerogap.kernels.minimiser import minimiser
 from zerogap.kernels.twofold import exact_sum
 from zerogap.losses import EXACT_SLOPES
 from zerogap.problem.certificate import Certificate
-from zerogap.problem.gap import FAR, Terms
+from zerogap.problem.gap import ASKED_FOR, ENOUGH, FAR, Terms
 from zerogap.problem.places import OnProcessor
 from zerogap.problem.proving import Proof, Proving
 from zerogap.problem.refining import refinement
@@ -44,7 +44,9 @@ class Examining(Proving, OnProcessor):
     _vector: Any
     _dual_vector: Any
 
-    def certificate(self, w: Any, b: float = 0.0, alpha: Any = None) -> Certificate:
+    def certificate(
+        self, w: Any, b: float = 0.0, alpha: Any = None, tol: float = ASKED_FOR
+    ) -> Certificate:
         """Return the certificate of the model (w, b).
 
         Parameters
@@ -57,15 +59,24 @@ class Examining(Proving, OnProcessor):
             A dual point; it is made feasible.  By default the one that belongs to (w, b),
             a_i = -phi'(x_i.w + b), which for smooth losses and the L2 penalty, without intercept,
             gives the gap |grad P|^2 / (2 lam) exactly.
+        tol : float
+            Relative gap that is asked for: if a bound of rounding is less than a tenth of it, none
+            that is closer is computed.  Zero asks for the least gap that can be proved, which takes
+            up to ten times as long where the model is exact.
         """
-        return self.proof_of(w, b, alpha).certificate
+        return self.proof_of(w, b, alpha, tolerated=ENOUGH * tol).certificate
 
-    def proof_of(self, w: Any, b: Any, alpha: Any = None, doubt: float = 0.0) -> Proof:
-        """Return what is proved of (w, b), as `certificate` does, if b may be off by `doubt`."""
+    def proof_of(
+        self, w: Any, b: Any, alpha: Any = None, doubt: float = 0.0, tolerated: float = 0.0
+    ) -> Proof:
+        """Return what is proved of (w, b), as `certificate` does, if b may be off by `doubt`.
+
+        Rounding up to the tolerated share of P does not ask for more precision.
+        """
         w, b = self._vector(w), self.checked_intercept(b)
         z = self.scores(w)
         alpha = self.dual_point(z, b) if alpha is None else self.feasible(self._dual_vector(alpha))
-        return self.prove(w, b, z, alpha, doubt=doubt)
+        return self.prove(w, b, z, alpha, tolerated, doubt=doubt)
 
     def refined_proof_of(self, w: Any, b: Any, alpha: Any = None, doubt: float = 0.0) -> Proof:
         """Return the same, by a dual point with twice the digits of alpha if that proves more."""

@@ -37,6 +37,7 @@ FAR = 0.5  # gap over P from which on D is computed by itself: it is not a diffe
 ENOUGH = 0.1  # of the gap: rounding that is not worth more precision
 CLEAR = 1e-11  # of P: more of it need not be known, whatever the gap,
 CLEAR_OF_TOLERATED = 1e-4  # or of what may be lost of P by rounding: six digits beyond `tol`
+ASKED_FOR = 1e-10  # relative gap of single certificates: a tenth of it is CLEAR of rounding
 LOST = 40.0  # at least log(1 / x) of an x that is one rounding
 EXACT = 2e-14  # of P: rounding that twice the precision seldom makes less
 

@@ -14,7 +14,17 @@ from zerogap.losses import Loss
 from zerogap.penalties import L2, ElasticNet
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.checks import check_intercept
-from zerogap.problem.gap import Errors, Evaluation, Sizes, Terms, conclude, displaced, size_of
+from zerogap.problem.gap import (
+    ASKED_FOR,
+    ENOUGH,
+    Errors,
+    Evaluation,
+    Sizes,
+    Terms,
+    conclude,
+    displaced,
+    size_of,
+)
 from zerogap.problem.proving import Proof, conclude_precisely, rounded_columns
 from zerogap.problem.row_sums import penalty_and_slack
 
@@ -47,20 +57,24 @@ class StreamedProving:
         proof = self.examine(np.zeros(self.weight_shape), 0.0, alpha)
         return proof.primal - proof.gap
 
-    def certificate(self, w: Any, b: Any = 0.0, alpha: Any = None) -> Certificate:
+    def certificate(
+        self, w: Any, b: Any = 0.0, alpha: Any = None, tol: float = ASKED_FOR
+    ) -> Certificate:
         """Return the certificate of the model (w, b), as `Problem.certificate` does.
 
         Without alpha it takes two passes: a_i = -phi'(x_i.w + b) comes from the first.
         """
-        return self.proof_of(w, b, alpha).certificate
+        return self.proof_of(w, b, alpha, tolerated=ENOUGH * tol).certificate
 
-    def proof_of(self, w: Any, b: Any, alpha: Any = None, doubt: float = 0.0) -> Proof:
+    def proof_of(
+        self, w: Any, b: Any, alpha: Any = None, doubt: float = 0.0, tolerated: float = 0.0
+    ) -> Proof:
         """Return what is proved of (w, b), if b may be off by `doubt`."""
         w = np.ascontiguousarray(w, np.float64).reshape(self.weight_shape)
         b = check_intercept(b, self.fit_intercept)
         alpha = self.dual_point(self.scores(w), b) if alpha is None else self.feasible(alpha)
         z, u = self._read(w, alpha)
-        return self._prove(w, b, alpha, z, u, doubt=doubt)
+        return self._prove(w, b, alpha, z, u, tolerated, doubt)
 
     refined_proof_of = proof_of  # dual points have no more digits than their variables here
 
