@@ -136,6 +136,7 @@ def _find_type(name: str, fields: tuple[tuple[str, Any], ...]) -> StructType:
         return _types[name]
     stranger = object.__new__(StructType)
     stranger.name, stranger.fields = name, fields
+    vars(stranger)["_code"] = vars(types.Opaque(name))["_code"]  # a number that no other type has
     return stranger
 
 
