@@ -61,7 +61,7 @@ def cache(monkeypatch, tmp_path):
     """An empty cache folder, and no data folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("ZEROGAP_DATA", raising=False)
-    monkeypatch.setattr(files, "PAUSE", 0.0)
+    monkeypatch.setattr(files, "SECONDS_BEFORE_SECOND_ATTEMPT", 0.0)
     return tmp_path / "cache" / "zerogap"
 
 
@@ -548,7 +548,7 @@ def test_broken_transfer_is_tried_again_and_leaves_nothing(server, cache):
     file = data_file(f"{server.url}/table")
     with pytest.raises(FileNotFoundError, match=r"table.data.gz is missing .*no connection to 127"):
         files.read(file)
-    assert len(server.asked) == files.ATTEMPTS
+    assert len(server.asked) == files.DOWNLOAD_ATTEMPTS
     assert kept(cache) == []
 
 

@@ -152,7 +152,7 @@ def test_what_cannot_be_in_a_file_becomes_none(tmp_path):
 
 def test_dual_variables_are_kept_if_they_are_small(model, tmp_path, monkeypatch):
     assert read(written(model, tmp_path)).has_dual
-    monkeypatch.setattr("zerogap.model_io.files._SMALL", model.dual_coef_.nbytes - 1)
+    monkeypatch.setattr("zerogap.model_io.files._BYTES_KEPT_UNASKED", model.dual_coef_.nbytes - 1)
     assert not read(written(model, tmp_path)).has_dual
     assert read(written(model, tmp_path, keep_dual=True)).has_dual
     bare = load(written(model, tmp_path, keep_dual=False))

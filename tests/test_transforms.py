@@ -47,7 +47,7 @@ def test_scaling_of_columns_is_that_of_scikit_learn():
 @pytest.mark.parametrize("train", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("test", [np.asarray, sparse.csr_matrix])
 def test_landmark_features_are_the_formula(train, test, dtype, monkeypatch):
-    monkeypatch.setattr(landmarks, "_BLOCK", 50)  # several blocks
+    monkeypatch.setattr(landmarks, "_DISTANCES_PER_BLOCK", 50)  # several blocks
     X = np.random.default_rng(0).standard_normal((40, 3)).astype(dtype)
     transform = GaussianLandmarks(share=0.25, h=1.7, random_state=0).fit(train(X))
     features = transform.transform(test(X))

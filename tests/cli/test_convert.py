@@ -134,7 +134,7 @@ from zerogap.readers.files import Stream
 
 zerogap.store.writer._LARGEST_RUN = 30_000
 Stream.read.__defaults__ = (10_000,)
-convert._PAUSE = 0
+convert._SECONDS_BETWEEN_LINES = 0
 if sys.argv.pop(1) == "interrupted":
     show = convert.ConversionProgress.show
 

@@ -113,7 +113,7 @@ def test_a_run_that_ends_early_says_so(zerogap, npz, rows, tmp_path):
 
 
 def test_the_dual_is_kept_on_request(zerogap, npz, tmp_path, monkeypatch):
-    monkeypatch.setattr("zerogap.model_io.files._SMALL", 0)
+    monkeypatch.setattr("zerogap.model_io.files._BYTES_KEPT_UNASKED", 0)
     model = tmp_path / "model.zg"
     for more, kept in (((), False), (("--keep-dual",), True)):
         zerogap("train", npz, "--out", model, *more)

@@ -63,7 +63,7 @@ def test_rows_are_taken_from_rows_that_were_taken():
 
 
 def test_rows_that_are_long_are_cut(monkeypatch):
-    monkeypatch.setattr(device_rows, "_PIECE", 2)
+    monkeypatch.setattr(device_rows, "_VALUES_PER_PIECE", 2)
     X, _ = make_data("squared", 9, 7)
     rows = storages(X)["csr"]
     assert len(rows.pieces[0]) > 9 + 1
@@ -74,7 +74,7 @@ def test_rows_that_are_long_are_cut(monkeypatch):
 
 @pytest.mark.parametrize("chunk", [1 << 26, 300])
 def test_rows_that_are_many_are_squared_in_parts(chunk, monkeypatch):
-    monkeypatch.setattr(device_rows, "_CHUNK", chunk)
+    monkeypatch.setattr(device_rows, "_VALUES_PER_CONVERSION", chunk)
     monkeypatch.setattr(device_rows, "free_memory", lambda: 0.0)  # for no copy in double precision
     X, _ = make_data("squared", 601, 3, dtype=np.float32)
     h, W = np.linspace(0.0, 2.0, 601), np.array([[1.0, -2.0, 0.5]])

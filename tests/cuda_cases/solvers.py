@@ -111,7 +111,7 @@ def test_solver_is_chosen_and_named(monkeypatch):
     assert story(wide("logistic")) == many
     net = make("logistic", "dense", np.float64, False, False, 0.3)
     assert story(net).endswith("there are few features")
-    monkeypatch.setattr(device_auto, "_LARGE", 30)
+    monkeypatch.setattr(device_auto, "_VALUES_FOR_PRODUCTS", 30)
     assert story(wide("logistic")) == f"Newton() {chosen}: the data are large"
 
 
@@ -264,7 +264,7 @@ def test_directions_in_one_launch_solve_newton_s_equations(n, d, C, intercept, d
     assert 0.0 < energy[0] <= energy[1] * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("classes", [directions.MOST, directions.MOST + 1])
+@pytest.mark.parametrize("classes", [directions.MOST_CLASSES, directions.MOST_CLASSES + 1])
 def test_many_classes_are_solved_in_one_launch_or_in_several(classes):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 3)), np.arange(40) % classes
@@ -278,7 +278,7 @@ def test_many_classes_are_solved_in_one_launch_or_in_several(classes):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_many_classes_take_products_alone(dtype, intercept):
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((60, 4)).astype(dtype), np.arange(60) % (directions.MOST + 1)
+    X, y = rng.standard_normal((60, 4)).astype(dtype), np.arange(60) % (directions.MOST_CLASSES + 1)
     problem = zg.Problem(X, y, "softmax", lam=0.01, fit_intercept=intercept)
     best, run = near_optimum(problem), solve(problem, zg.Auto(), 1e-6)
     assert run.stop_reason == "converged"

@@ -21,8 +21,8 @@ from zerogap.cli.output import (
 )
 from zerogap.cli.table_options import as_options, table_options
 
-_PAUSE = 10.0  # seconds between plain lines
-_SHOWN = 5  # classes
+_SECONDS_BETWEEN_LINES = 10.0  # where there is no terminal
+_CLASSES_SHOWN = 5  # of those that are counted
 _DOING = {"scanning": "looking for categories", "reading": "reading", "writing": "writing blocks"}
 
 
@@ -162,8 +162,8 @@ def describe(store: Any, json: bool) -> None:
 
 
 def _listed(classes: Any) -> str:
-    shown = ", ".join(str(label) for label in classes[:_SHOWN].tolist())
-    return f"{len(classes)} classes: {shown}{', ...' if len(classes) > _SHOWN else ''}"
+    shown = ", ".join(str(label) for label in classes[:_CLASSES_SHOWN].tolist())
+    return f"{len(classes)} classes: {shown}{', ...' if len(classes) > _CLASSES_SHOWN else ''}"
 
 
 class ConversionProgress:
@@ -198,7 +198,7 @@ class ConversionProgress:
             self.bar.update(
                 self.task, completed=progress.done, total=progress.total, description=text
             )
-        elif now - self.shown >= _PAUSE:
+        elif now - self.shown >= _SECONDS_BETWEEN_LINES:
             self.shown = now
             print(self._text(progress, now), file=sys.stderr, flush=True)
 

@@ -31,7 +31,7 @@ from zerogap.cli.output import (
 from zerogap.cli.table_options import table_options
 
 _LOSSES = [loss for loss in Loss if loss not in (Loss.MULTICLASS_HINGE, Loss.SOFTMAX)]
-_SHOWN = 13  # lambdas in the table, in equal ratios
+_LAMBDAS_SHOWN = 13  # in equal ratios
 
 
 def register(app: Any) -> None:
@@ -174,7 +174,7 @@ def _show(curve: Any, read: Input) -> None:
         f"{end:.4g} is a gap above {curve.tol:g} of the objective\n"
     )
     marks = {curve.simplest.lam: "within one s.e.", curve.best.lam: "lowest"}
-    shown = dict.fromkeys([start, *np.geomspace(start, end, _SHOWN)[1:-1], end], "") | marks
+    shown = dict.fromkeys([start, *np.geomspace(start, end, _LAMBDAS_SHOWN)[1:-1], end], "") | marks
     say(f"{'lam':>10}  {'error':>8}  {'s.e.':>8}  optimum's error between".rstrip(), "bold")
     for lam, mark in sorted(shown.items()):
         step = curve.at(lam)

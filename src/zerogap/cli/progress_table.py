@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from zerogap.cli.output import start_bar
 
-_PAUSE = 10.0  # seconds between plain lines
+_SECONDS_BETWEEN_LINES = 10.0  # where there is no terminal
 
 
 class ProgressTable:
@@ -16,7 +16,7 @@ class ProgressTable:
         self.bar: Any = None
         self.task: Any = None
         self.began = time.monotonic()
-        self.shown = -_PAUSE
+        self.shown = -_SECONDS_BETWEEN_LINES
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
@@ -35,7 +35,7 @@ class ProgressTable:
         if self.bar is not None:
             self.bar.update(self.task, completed=tally.done, total=tally.total, description=text)
             self.bar.refresh()
-        elif now - self.shown >= _PAUSE or tally.done in (0, tally.total):
+        elif now - self.shown >= _SECONDS_BETWEEN_LINES or tally.done in (0, tally.total):
             self.shown = now
             print(text, file=sys.stderr, flush=True)
 

@@ -11,10 +11,10 @@ from zerogap.cli.inputs import Input
 from zerogap.cli.output import score_text
 from zerogap.cli.show import columns_of, decision, draw
 
-_SHOWN = 25  # coefficients in the picture
+_COEFFICIENTS_SHOWN = 25  # those with most effect
 _MOST_CLASSES = 12  # of a confusion matrix
-_POINTS = 400  # of a curve or a cloud
-_BINS = 10  # of the calibration
+_POINTS_DRAWN = 400  # of a curve or a cloud
+_CALIBRATION_BINS = 10  # with equally many rows
 _CSS = """
 svg { max-width: 100%; height: auto; }
 .plots { display: flex; flex-wrap: wrap; gap: 1rem; }
@@ -135,14 +135,14 @@ def _convergence(model: Any) -> str:
 def _coefficients(model: Any, given: Input, deviation: Any) -> str:
     found = coefficients(model, given.encoder, deviation)
     note = (
-        f'<p class="note">The {_SHOWN} of {len(found):,} with most effect; zerogap show MODEL '
-        f"--csv has all.</p>"
-        if len(found) > _SHOWN
+        f'<p class="note">The {_COEFFICIENTS_SHOWN} of {len(found):,} with most effect; '
+        f"zerogap show MODEL --csv has all.</p>"
+        if len(found) > _COEFFICIENTS_SHOWN
         else ""
     )
     said = decision(model)
     lead = "" if said is None else f"<p>Predicts {escape(said)}.</p>"
-    return lead + draw(found[:_SHOWN], "") + note
+    return lead + draw(found[:_COEFFICIENTS_SHOWN], "") + note
 
 
 def _columns(given: Input, told: dict[str, Any]) -> str:
@@ -211,7 +211,7 @@ def _calibration(likely: Any, positive: Any) -> tuple[Plot, str]:
     """Return the share of positive rows against the probability, in bins of equally many rows."""
     import numpy as np
 
-    parts = np.array_split(np.argsort(likely), _BINS)
+    parts = np.array_split(np.argsort(likely), _CALIBRATION_BINS)
     parts = [part for part in parts if len(part)]
     plot = Plot((0, 1), (0, 1), ("predicted probability", "share of positives"))
     plot.line([0, 1], [0, 1], -1, "3")
@@ -228,7 +228,7 @@ def _numbers(model: Any, X: Any, y: Any) -> str:
 
     found = model.predict(X)
     left = np.asarray(y, dtype=float) - found
-    some = np.random.default_rng(0).permutation(len(left))[: 2 * _POINTS]
+    some = np.random.default_rng(0).permutation(len(left))[: 2 * _POINTS_DRAWN]
     sides = (float(found.min()), float(found.max())), (float(left.min()), float(left.max()))
     plot = Plot(*sides, ("prediction", "residual"), width=640)
     plot.line(list(sides[0]), [0.0, 0.0], -1, "3")
@@ -244,5 +244,5 @@ def _thinned(x: Any, y: Any) -> tuple[list[float], list[float]]:
     """Return some points of a curve, its ends among them."""
     import numpy as np
 
-    keep = np.unique(np.linspace(0, len(x) - 1, _POINTS).astype(int))
+    keep = np.unique(np.linspace(0, len(x) - 1, _POINTS_DRAWN).astype(int))
     return x[keep].tolist(), y[keep].tolist()

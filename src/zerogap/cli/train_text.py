@@ -57,9 +57,9 @@ def show_report(report: dict[str, Any], model: Any, tol: float) -> None:
 
 def _compiling(seconds: float) -> list[tuple[str, str]]:
     """Say what compiling took, which is not in the seconds of the fit."""
-    from zerogap.kernels.machine_code import NOTICED
+    from zerogap.kernels.machine_code import SECONDS_NOTICED
 
-    return [("compiling", f"once: {seconds:.1f} s")] if seconds > NOTICED else []
+    return [("compiling", f"once: {seconds:.1f} s")] if seconds > SECONDS_NOTICED else []
 
 
 def _chosen(report: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from zerogap.cuda.device import arrays
 
-_AT_ONCE = 64  # rows of a block that is inverted as a whole
+_ROWS_INVERTED_WHOLE = 64  # larger matrices are inverted block by block
 
 
 def factorised(matrix: Any) -> tuple[Callable[[Any], Any], float]:
@@ -39,7 +39,7 @@ def inverses(matrices: Any) -> Any:
     xp = arrays()
     number, d, _ = matrices.shape
     blocks = 1
-    while d > _AT_ONCE * blocks:
+    while d > _ROWS_INVERTED_WHOLE * blocks:
         blocks *= 2
     size = -(-d // blocks)
     lower = xp.tile(xp.eye(blocks * size), (number, 1, 1))

@@ -15,10 +15,10 @@ import numpy as np
 from zerogap.cuda.device import SIMULATED, arrays
 from zerogap.cuda.kernels import THREADS, WIDTH, cuda, sum_of_lanes, view
 
-MOST = 16  # classes: a thread keeps a few sums for each
-_ROWS = 2  # whose scores are found together, so that weights are read once for all
-_COLUMNS = 4  # of a thread, when rows are added up
-_TILE = 32  # rows whose factors are shared by the threads of a block
+MOST_CLASSES = 16  # classes: a thread keeps a few sums for each
+_ROWS_TOGETHER = 2  # whose scores are found together, so that weights are read once for all
+_COLUMNS_PER_THREAD = 4  # whose sums a thread keeps
+_ROWS_PER_TILE = 32  # rows whose factors are shared by the threads of a block
 # Registers of a thread, at most: with more of them there were too few threads to hide latency
 _COMPILE = {} if SIMULATED else {"max_registers": 128}
 _WARPS = THREADS // WIDTH
@@ -36,17 +36,18 @@ def _set_factors(C: int) -> Any:
         """factors_i = share_i J_i z_i for the scores z_i of all rows"""
         n, d = X.shape
         lane = cuda.grid(1) % WIDTH
-        z = cuda.local.array((_ROWS, C), np.float64)
-        for first in range(cuda.grid(1) // WIDTH * _ROWS, n, cuda.gridsize(1) // WIDTH * _ROWS):
-            for r in range(_ROWS):
+        z = cuda.local.array((_ROWS_TOGETHER, C), np.float64)
+        start, step = cuda.grid(1) // WIDTH, cuda.gridsize(1) // WIDTH
+        for first in range(start * _ROWS_TOGETHER, n, step * _ROWS_TOGETHER):
+            for r in range(_ROWS_TOGETHER):
                 for c in range(C):
                     z[r, c] = way[c, d] if way.shape[1] > d and lane == 0 else 0.0
             for j in range(lane, d, WIDTH):
                 for c in range(C):
                     weight = way[c, j]
-                    for r in range(_ROWS):
+                    for r in range(_ROWS_TOGETHER):
                         z[r, c] += np.float64(X[min(first + r, n - 1), j]) * weight
-            for r in range(_ROWS):
+            for r in range(_ROWS_TOGETHER):
                 total, mean = 0.0, 0.0
                 i = min(first + r, n - 1)
                 for c in range(C):
@@ -70,29 +71,29 @@ def _add_rows(C: int) -> Any:
         """sums_sc = sum_i factors_ic x_i over the s-th stripe of rows, and a one for intercepts"""
         n, d = X.shape
         D, t = sums.shape[2], cuda.threadIdx.x
-        tile = cuda.shared.array((_TILE, C), np.float64)
-        total = cuda.local.array((_COLUMNS, C), np.float64)
-        chunks = (D + _COLUMNS * THREADS - 1) // (_COLUMNS * THREADS)
+        tile = cuda.shared.array((_ROWS_PER_TILE, C), np.float64)
+        total = cuda.local.array((_COLUMNS_PER_THREAD, C), np.float64)
+        chunks = (D + _COLUMNS_PER_THREAD * THREADS - 1) // (_COLUMNS_PER_THREAD * THREADS)
         size = (n + sums.shape[0] - 1) // sums.shape[0]
         for work in range(cuda.blockIdx.x, sums.shape[0] * chunks, cuda.gridDim.x):
-            stripe, left = work // chunks, work % chunks * _COLUMNS * THREADS
-            for q in range(_COLUMNS):
+            stripe, left = work // chunks, work % chunks * _COLUMNS_PER_THREAD * THREADS
+            for q in range(_COLUMNS_PER_THREAD):
                 for c in range(C):
                     total[q, c] = 0.0
-            for first in range(stripe * size, min(n, (stripe + 1) * size), _TILE):
-                count = min(_TILE, min(n, (stripe + 1) * size) - first)
+            for first in range(stripe * size, min(n, (stripe + 1) * size), _ROWS_PER_TILE):
+                count = min(_ROWS_PER_TILE, min(n, (stripe + 1) * size) - first)
                 cuda.syncthreads()
                 for k in range(t, count * C, THREADS):
                     tile[k // C, k % C] = factors[first + k // C, k % C]
                 cuda.syncthreads()
                 for r in range(count):
-                    for q in range(_COLUMNS):
+                    for q in range(_COLUMNS_PER_THREAD):
                         j = left + q * THREADS + t
                         value = X[first + r, min(j, d - 1)]  # by all threads: no branch
                         x = np.float64(value) if j < d else 1.0
                         for c in range(C):
                             total[q, c] += x * tile[r, c]
-            for q in range(_COLUMNS):
+            for q in range(_COLUMNS_PER_THREAD):
                 j = left + q * THREADS + t
                 if j < D:
                     for c in range(C):
@@ -227,8 +228,8 @@ def solve(
     vectors[REST] = -target
 
     def run(blocks: int, limit: int) -> None:
-        chunks = -(-D // (_COLUMNS * THREADS))
-        stripes = max(1, min(blocks // chunks, len(X) // _TILE))
+        chunks = -(-D // (_COLUMNS_PER_THREAD * THREADS))
+        stripes = max(1, min(blocks // chunks, len(X) // _ROWS_PER_TILE))
         work = (xp.empty((len(X), C)), xp.empty((stripes, C, D)), vectors, xp.empty((2, blocks)))
         given = map(view, (X, share, h, least, inverse, *work))
         kernel[blocks, THREADS](*given, enough, limit, view(made))

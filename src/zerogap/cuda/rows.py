@@ -29,8 +29,8 @@ from zerogap.cuda.row_kernels import column_sums, no_places, row_products, row_s
 from zerogap.io.tensors import as_array
 from zerogap.rows import SAMPLED_ROWS, CSRRows, DenseRows, as_rows, find_shift
 
-_PIECE = 2048  # values of a row that WIDTH threads add up; longer rows are cut
-_CHUNK = 1 << 26  # values converted to double precision at a time
+_VALUES_PER_PIECE = 2048  # values of a row that WIDTH threads add up; longer rows are cut
+_VALUES_PER_CONVERSION = 1 << 26  # values converted to double precision at a time
 _AT_A_TIME = 1 << 18  # threads that keep a large GPU busy
 
 
@@ -167,7 +167,7 @@ class DeviceDenseRows(DeviceRows):
 
     def _cuts(self) -> list[slice]:
         n, d = self.shape
-        size = max(1, _CHUNK // d)
+        size = max(1, _VALUES_PER_CONVERSION // d)
         return [slice(start, start + size) for start in range(0, n, size)]
 
     def take(self, order: Any) -> DeviceDenseRows:
@@ -221,13 +221,13 @@ class DeviceCSRRows(DeviceRows):
         """Where the pieces of long rows start, and which piece each row starts with, if any."""
         xp = arrays()
         lengths = xp.diff(self.starts)
-        if int(lengths.max()) <= 2 * _PIECE:
+        if int(lengths.max()) <= 2 * _VALUES_PER_PIECE:
             return None
-        counts = xp.maximum(1, -(-lengths // _PIECE))
+        counts = xp.maximum(1, -(-lengths // _VALUES_PER_PIECE))
         firsts = xp.concatenate([xp.zeros(1, np.int64), xp.cumsum(counts)])
         piece = xp.arange(int(firsts[-1]))
         row = xp.searchsorted(firsts, piece, side="right") - 1
-        starts = self.starts[row] + _PIECE * (piece - firsts[row])
+        starts = self.starts[row] + _VALUES_PER_PIECE * (piece - firsts[row])
         return xp.append(starts, self.starts[-1]).astype(self.starts.dtype), firsts
 
     def _dots(self, w: Any, squared: bool) -> Any:
@@ -270,7 +270,7 @@ class DeviceCSRRows(DeviceRows):
     def moments(self, h: Any) -> Any:
         """Return sum_i h_i x_i x_i' for h_i >= 0."""
         (n, d), matrix = self.shape, self.matrix()
-        size = max(1, _CHUNK // d)
+        size = max(1, _VALUES_PER_CONVERSION // d)
         total = arrays().zeros((d, d))
         for start in range(0, n, size):
             part = slice(start, min(n, start + size))

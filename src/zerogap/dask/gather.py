@@ -16,7 +16,7 @@ from zerogap.solvers.sdca import SDCA
 
 MOST_EPOCHS = 3000  # over the gathered rows, in one round
 SHARE_OF_GAP = 0.3  # of the asked gap, for the gathered rows alone
-AHEAD = 1e-3  # of the present gap: rows fixed at wrong ends make more precision useless
+GAP_SHARE_AHEAD = 1e-3  # of the present gap: rows fixed at wrong ends make more precision useless
 
 
 class Gather(Rounds):
@@ -53,7 +53,7 @@ class Gather(Rounds):
             return run.message("gather")
         primal, gap = self.estimate
         goal = SHARE_OF_GAP * min(run.limits.tol * primal, run.audit_below)
-        return self.near.solve(max(goal, AHEAD * gap))
+        return self.near.solve(max(goal, GAP_SHARE_AHEAD * gap))
 
     def _forget(self) -> None:
         """Begin anew: groups were lost, and with them what their rows had been told."""

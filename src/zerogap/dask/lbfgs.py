@@ -11,8 +11,8 @@ from zerogap.dask.run import Rounds, Run
 from zerogap.dask.workers import Restart
 from zerogap.problem.row_sums import penalty_cost
 
-PAIRS = 20  # steps, and changes of the gradient, that are remembered
-TRIALS = 10  # lengths of a step
+PAIRS_REMEMBERED = 20  # steps and the changes of the gradient over them
+MOST_STEP_LENGTHS = 10  # of one line search
 DECREASE = 1e-4  # of what the slope promises: a step must gain as much (Armijo)
 
 
@@ -46,7 +46,7 @@ class LBFGS(Rounds):
             run.ending = "max_rounds"
             self.value, self.gradient, self.reply = self._look(self.x)
         else:
-            self.pairs = [*self.pairs, pair][-PAIRS:]
+            self.pairs = [*self.pairs, pair][-PAIRS_REMEMBERED:]
 
     def _start(self, w: np.ndarray) -> None:
         run, free = self.run, self.run.spec.fit_intercept
@@ -112,7 +112,7 @@ def _backtrack(
 ) -> Any:
     """Return the next point; a shorter step if the objective has not fallen enough."""
     slope, t = float(gradient @ direction), 1.0
-    for _ in range(TRIALS):
+    for _ in range(MOST_STEP_LENGTHS):
         there, then, reply = look(x + t * direction)
         if there <= value + DECREASE * t * slope + 1e-15 * abs(value):
             pair = t * direction, then - gradient

@@ -19,7 +19,7 @@ from zerogap.dask.workers import Restart
 from zerogap.io.memory import free_memory
 
 MOST_ROUNDS_LEFT = 4  # of local epochs: if more are to come, another way is quicker
-GRID = (0.0, 0.25, 0.5, 0.75, 1.0)  # shares of the groups' changes at which conjugates are known
+SHARES_OF_CHANGES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of all groups, at which conjugates are known
 SHARE_OF_MEMORY = 0.25  # that the undecided rows, gathered in one place, may take
 
 
@@ -28,7 +28,7 @@ class LocalEpochs(Rounds):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self.grid = np.unique([*GRID, 1.0 / len(run.workers.groups)])
+        self.grid = np.unique([*SHARES_OF_CHANGES, 1.0 / len(run.workers.groups)])
         self.gaps: list[float] = []
         self.undecided = 0.0  # bytes of the rows that moved
         self.estimate: tuple[np.ndarray, float, float]  # w, P and gap before the last changes

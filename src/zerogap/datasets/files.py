@@ -25,9 +25,9 @@ from zerogap.io.atomic import write_file
 
 __all__ = ["Bar", "DataFile", "cache_folder", "find", "make_folder", "read"]
 
-ATTEMPTS = 3
-PAUSE = 0.5  # seconds before the second attempt
-TIMEOUT = 20  # seconds without an answer
+DOWNLOAD_ATTEMPTS = 3
+SECONDS_BEFORE_SECOND_ATTEMPT = 0.5  # twice as long before the third
+SECONDS_WITHOUT_ANSWER = 20  # of a server that is then given up
 _UNPACK = {b"\x1f\x8b": gzip.decompress, b"BZ": bz2.decompress}  # by how a file begins
 
 Folder = str | os.PathLike[str] | None
@@ -146,17 +146,17 @@ def _download(file: DataFile, folder: Folder) -> bytes:
         raise _missing(file, folder, why) from None
     target = make_folder(_roots(folder)[-1] / file.path)
     bar = Bar(f"downloading {file.name}")
-    fetch = HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=TIMEOUT)
-    for attempt in range(1, ATTEMPTS + 1):
+    fetch = HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=SECONDS_WITHOUT_ANSWER)
+    for attempt in range(1, DOWNLOAD_ATTEMPTS + 1):
         answer = io.BytesIO()
         try:
             fetch(file.url, answer, None)
             break
         except OSError as error:  # the base of all errors of requests
             why, refused = _reason(error, file.url)
-            if refused or attempt == ATTEMPTS:
+            if refused or attempt == DOWNLOAD_ATTEMPTS:
                 raise _missing(file, folder, why) from None
-            time.sleep(attempt * PAUSE)
+            time.sleep(attempt * SECONDS_BEFORE_SECOND_ATTEMPT)
         finally:
             bar.close()
     raw = _member(file, answer.getvalue())

@@ -21,7 +21,7 @@ from numba.core.caching import IndexDataCacheFile
 from zerogap.kernels.signals import undisturbed
 
 WANTED = os.environ.get("ZEROGAP_NUMBA_CACHE", "1") != "0"
-NOTICED = 0.5  # seconds of compiling after which somebody who waits is told why
+SECONDS_NOTICED = 0.5  # seconds of compiling after which somebody who waits is told why
 
 _homeless: list[str] = []  # kernels that there is no folder for
 _rebuilt: list[str] = []  # the first file that was of no use
@@ -99,7 +99,7 @@ class _Watch(event.Listener):
             return
         self.began, self.collects = time.perf_counter(), gc.isenabled()
         gc.disable()
-        if self.tell is not None and self.seconds > NOTICED:
+        if self.tell is not None and self.seconds > SECONDS_NOTICED:
             self.tell("compiling for this kind of data, once; `zerogap warmup` does it in advance")
             self.tell = None
 

@@ -14,7 +14,7 @@ _active: list[bool] = []  # one entry while signals wait: kernels are compiled i
 
 
 def undisturbed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function after whose calls Ctrl-C and SIGTERM are delivered, and not within."""
+    """Return the function; Ctrl-C and SIGTERM that come during a call are delivered after it."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **named: Any) -> Any:

@@ -34,7 +34,7 @@ from zerogap.model_io.parts import (
 )
 
 _ESTIMATORS: dict[str, Any] = {c.__name__: c for c in (LinearClassifier, LinearRegressor)}
-_SMALL = 8_000_000  # bytes of dual variables that are kept unasked
+_BYTES_KEPT_UNASKED = 8_000_000  # of dual variables, those of a million rows
 
 Model = LinearClassifier | LinearRegressor
 
@@ -144,7 +144,7 @@ def save(
     kept = to_host(model.dual_coef_)
     if keep_dual and not kept.size:
         raise ValueError("keep_dual=True, but the model was loaded from a file without duals")
-    if kept.size and (kept.nbytes <= _SMALL if keep_dual is None else keep_dual):
+    if kept.size and (kept.nbytes <= _BYTES_KEPT_UNASKED if keep_dual is None else keep_dual):
         arrays["dual"] = kept
         if model.row_ids_[-1] != len(model.row_ids_) - 1:  # rows are missing in between
             arrays["row_ids"] = model.row_ids_

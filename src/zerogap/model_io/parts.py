@@ -23,7 +23,7 @@ LOCAL = ("callback", "checkpoint")  # code and paths: a file neither keeps nor s
 _REGION = ("radius", "low", "high")  # names of arrays
 _REGION_AT_ORIGIN = ("radius_at_origin", "low_at_origin", "high_at_origin", "origin")
 _ROUNDING = 1e-12  # of a certificate's values, relative to them: sums and differences of float64
-_BLUR = 1e-4  # of P: more than rounding leaves unknown of it
+_LARGEST_BLUR = 1e-4  # of P: rounding leaves less of it unknown
 
 
 def checked_training(value: Any) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _check_values(certificate: Certificate) -> None:
     if not dual <= primal + rounding:
         raise FileError(f"its certificate has a dual value, {dual:g}, above the primal, {primal:g}")
     more = primal - dual - gap  # dual is rounded down by what P is not known by
-    blur = _BLUR * primal + 10.0 * certificate.rounding
+    blur = _LARGEST_BLUR * primal + 10.0 * certificate.rounding
     if not (more == 0.0 or -rounding - _ROUNDING * abs(gap) <= more <= blur + rounding):
         raise FileError(f"its certificate has a gap of {gap:g}, but {primal:g} - {dual:g}")
     for name in ("epochs", "seconds", "floor", "rounding"):

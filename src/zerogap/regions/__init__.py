@@ -37,8 +37,8 @@ from zerogap.problem.centring import centred
 from zerogap.problem.gap import EVALUATION, UNIT, gamma
 from zerogap.problem.proving import Proof
 from zerogap.regions.enclosures import (
-    LEAST,
-    LOGS,
+    LARGEST_LOG,
+    UNDERFLOW,
     Slip,
     dual_slope,
     empty_rows,
@@ -52,7 +52,7 @@ from zerogap.regions.enclosures import (
 
 __all__ = ["Region", "find_region"]
 
-_LOOKS = 30  # at the function of the intercept, to either side: the result is true for any number
+_POINTS_PER_SIDE = 30  # at which intercepts are tried: the result is true for any number
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class ProofWithoutRows:
         slack = gap if math.isnan(self.proof.slack) else min(self.proof.slack, gap)
         distance = math.sqrt(2.0 * slack / mu)  # |w - p|, or more
         rest = math.sqrt(max(0.0, gap / mu - 0.25 * distance * distance))
-        return (0.5 * distance + rest) * (1.0 + gamma(16)) + math.sqrt(LEAST)
+        return (0.5 * distance + rest) * (1.0 + gamma(16)) + math.sqrt(UNDERFLOW)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +210,7 @@ def _interval(
         inside, outside = 0.0, 1e-6 * (1.0 + abs(middle))
         while not is_outside(middle + sign * outside) and outside < 1e300:
             inside, outside = outside, 4.0 * outside
-        for _ in range(_LOOKS):
+        for _ in range(_POINTS_PER_SIDE):
             between = 0.5 * (inside + outside)
             if outside - inside <= 0.01 * outside:
                 break
@@ -302,7 +302,7 @@ def _cut_beyond(
     data = (problem.loss, problem.y, problem.share, votes)
     best = None
     inside, outside = 0.0, 1e-6 * (1.0 + float(np.abs(b).max()))
-    for _ in range(2 * _LOOKS):
+    for _ in range(2 * _POINTS_PER_SIDE):
         at = outside if best is None else 0.5 * (inside + outside)
         point = at * direction
         far = float(np.abs(b).max()) + at
@@ -348,7 +348,7 @@ def _plane(loss, y, share, p, z, reach, far, scaled, slope):
             room = reach[i] + 8.0 * C * UNIT * (top + reach[i])
             term = loss.vector_excess(p[i], z[i], y[i])
             lost = units * (2.0 * (loss.vector_value(z[i], y[i]) + abs(term) + cross) + 3.0)
-            lost += scaled * (cross + 2.0 * LOGS)
+            lost += scaled * (cross + 2.0 * LARGEST_LOG)
             off = 4.0 * (units + scaled)
             term -= lost + room * (np.sqrt(size) + off)
             if term > 0.0:

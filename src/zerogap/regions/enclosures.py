@@ -15,8 +15,8 @@ import numpy as np
 from zerogap.kernels.jit import inlined
 from zerogap.problem.gap import EVALUATION, UNIT, Errors, Terms, gamma, scaling, to_domain
 
-LEAST = 2.0**-1074  # what one product can lose by underflow
-LOGS = 40.0  # more than |log| of what is left of 1 next to the largest double below it
+UNDERFLOW = 2.0**-1074  # the most that one product can lose by it
+LARGEST_LOG = 40.0  # more than |log| of what is left of 1 next to the largest double below it
 _NO_ERRORS = Errors(0.0, 0.0, 0.0, 0.0)
 
 
@@ -50,7 +50,7 @@ class Slip(NamedTuple):
         scaled = 2.0 * (scaled + to_domain(problem) + gamma(8))
         scaled = scaled if scaled < 0.5 else math.inf  # nothing is known of far points
         unit = problem.loss.unit
-        return cls(scaled, moved, unit, unit if problem.loss.quadratic else LOGS)
+        return cls(scaled, moved, unit, unit if problem.loss.quadratic else LARGEST_LOG)
 
 
 @inlined
@@ -80,7 +80,7 @@ def excess_below(loss, slip, a, z, y):
 def length_above(w: np.ndarray) -> float:
     """Return |w|, or a little more."""
     rounded = math.sqrt(float(np.square(w).sum())) * (1.0 + gamma(w.size + 4))
-    return rounded + math.sqrt(w.size * LEAST) if w.any() else 0.0
+    return rounded + math.sqrt(w.size * UNDERFLOW) if w.any() else 0.0
 
 
 def empty_rows(rows: Any, sqnorms: np.ndarray) -> np.ndarray:
@@ -93,7 +93,7 @@ def empty_rows(rows: Any, sqnorms: np.ndarray) -> np.ndarray:
 
 def lengths_above(sqnorms: np.ndarray, width: int, empty: np.ndarray) -> np.ndarray:
     """Return |x_i| of all rows, or a little more, but zero for rows without entries."""
-    lengths = np.sqrt(sqnorms) * (1.0 + gamma(width + 4)) + math.sqrt(width * LEAST)
+    lengths = np.sqrt(sqnorms) * (1.0 + gamma(width + 4)) + math.sqrt(width * UNDERFLOW)
     lengths[empty] = 0.0
     return lengths
 
@@ -103,12 +103,12 @@ def score_doubt(width: int, lengths: np.ndarray, size: Any) -> np.ndarray:
 
     Entries may have been rounded by a shift, and weights by a difference of two.
     """
-    return gamma(width + 6) * _outer(lengths, size) + 4.0 * width * LEAST
+    return gamma(width + 6) * _outer(lengths, size) + 4.0 * width * UNDERFLOW
 
 
 def times_length(lengths: np.ndarray, radius: Any) -> np.ndarray:
     """Return lengths times radii, rounded up, where zero times infinity is zero."""
-    product = _outer(lengths, radius) * (1.0 + gamma(4)) + LEAST
+    product = _outer(lengths, radius) * (1.0 + gamma(4)) + UNDERFLOW
     return np.where(np.reshape(lengths, (-1,) + (1,) * np.ndim(radius)) != 0.0, product, 0.0)
 
 
@@ -121,5 +121,5 @@ def _outer(lengths: np.ndarray, size: Any) -> np.ndarray:
 
 def outward(low: Any, high: Any, *sizes: Any) -> tuple[Any, Any]:
     """Return ends moved by more than the sums of so few terms are rounded."""
-    room = gamma(len(sizes) + 4) * sum(map(np.abs, sizes)) + LEAST
+    room = gamma(len(sizes) + 4) * sum(map(np.abs, sizes)) + UNDERFLOW
     return low - room, high + room

@@ -122,7 +122,7 @@ class MulticlassHessian:
         if inverse.ndim == 3 and hasattr(rows, "X"):
             from zerogap.cuda import directions
 
-            if len(target) <= directions.MOST:
+            if len(target) <= directions.MOST_CLASSES:
                 data = (rows.X, self.problem.share, self.h, self.least, inverse)
                 return directions.solve(*data, target, ROUGH_RESIDUAL, MOST_PRODUCTS)
         found = xp.stack([np.zeros_like(target), -target])  # the solution, H solution - target

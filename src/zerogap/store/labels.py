@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-_MOST = 100_000
+_MOST_CLASSES = 100_000
 _REGRESSION = 'if y holds numbers to predict, the task is "regression"'
 
 
@@ -27,8 +27,8 @@ class Labels:
             kind = _kind(label)
             self.known.setdefault(label, len(self.known))
         self.is_float |= is_float
-        if len(self.known) > _MOST:
-            raise ValueError(f"y holds more than {_MOST} classes: {_REGRESSION}")
+        if len(self.known) > _MOST_CLASSES:
+            raise ValueError(f"y holds more than {_MOST_CLASSES} classes: {_REGRESSION}")
 
     def codes(self, y: np.ndarray) -> np.ndarray:
         """Return the numbers of labels."""

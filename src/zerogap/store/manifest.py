@@ -22,7 +22,7 @@ DATA_NAMES = ("blocks-0.bin", "blocks-1.bin")
 MOST_FEATURES = 2**31 - 1
 _FORMAT = "zerogap store"
 _MAJOR, _MINOR = 1, 0
-_LARGEST = 1 << 28  # bytes of a manifest
+_LARGEST_MANIFEST = 1 << 28  # bytes of a manifest
 _TYPES: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str}
 _UNSIGNED = ("fingerprint", "data", "source")
 
@@ -105,9 +105,9 @@ def _load(folder: Path) -> dict[str, Any]:
         raise StoreError("has no manifest.json: it is no store, or an unfinished one") from None
     with os.fdopen(handle, "rb") as file:
         size = os.fstat(handle).st_size
-        text = file.read(min(size, _LARGEST) + 1)
+        text = file.read(min(size, _LARGEST_MANIFEST) + 1)
     try:
-        content = json.loads(text.decode()) if len(text) <= _LARGEST else None
+        content = json.loads(text.decode()) if len(text) <= _LARGEST_MANIFEST else None
     except (ValueError, RecursionError) as error:
         raise StoreError("manifest.json is damaged: it is not JSON in UTF-8") from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:

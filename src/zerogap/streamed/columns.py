@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-_PIECE = 1 << 17  # rows
+_ROWS_PER_PIECE = 1 << 17  # a megabyte of numbers
 
 
 def nameless_file(folder: Any) -> Any:
@@ -34,14 +34,14 @@ class Column:
 
     def pieces(self) -> Iterator[np.ndarray]:
         """Yield all numbers, some after others."""
-        for start in range(0, len(self), _PIECE):
-            yield self[start : min(start + _PIECE, len(self))]
+        for start in range(0, len(self), _ROWS_PER_PIECE):
+            yield self[start : min(start + _ROWS_PER_PIECE, len(self))]
 
     def fill(self, file: BinaryIO) -> int:
         """Take all numbers from a file; return their checksum."""
         checksum = 0
-        for start in range(0, len(self), _PIECE):
-            stop = min(start + _PIECE, len(self))
+        for start in range(0, len(self), _ROWS_PER_PIECE):
+            stop = min(start + _ROWS_PER_PIECE, len(self))
             content = file.read((stop - start) * self._width)
             values = np.frombuffer(content).reshape(-1, *self.shape[1:])
             if not np.isfinite(values).all():

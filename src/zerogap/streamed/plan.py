@@ -13,7 +13,7 @@ NUMBERS_PER_FEATURE = 10  # and class: iterate, dual sum, those of records, room
 BLOCK_BYTES_PER_ROW = 64  # and class: targets, shares, norms, order, dual variables
 BLOCKS_IN_WINDOW = 8  # that are in memory together
 FLAG_BYTES_PER_ROW = 2  # whether it is visited in a pass, and whether it has moved
-SPARE = 0.1  # of the memory that is given, for matrices of second-order methods
+SHARE_FOR_MATRICES = 0.1  # of the memory that is given, for matrices of second-order methods
 BLOCKS_ASIDE = 3  # the one that is being read, and two of rows that wait to be copied
 
 

@@ -22,7 +22,7 @@ from zerogap.rows import CSRRows, DenseRows
 from zerogap.store import Part, Store
 from zerogap.streamed.columns import Column
 from zerogap.streamed.extract import Extract
-from zerogap.streamed.plan import SPARE, fits, window
+from zerogap.streamed.plan import SHARE_FOR_MATRICES, fits, window
 from zerogap.streamed.proving import StreamedProving
 from zerogap.streamed.reading import block_rows
 from zerogap.streamed.survey import Survey, find_shifts, stacked, survey
@@ -192,7 +192,8 @@ class StreamedProblem(StreamedProving, OnProcessor):
     def spare_memory(self) -> float:
         """Return the bytes that are left for matrices."""
         given = self.store.max_memory
-        return free_memory() if given is None else min(free_memory(), SPARE * given)
+        free = free_memory()
+        return free if given is None else min(free, SHARE_FOR_MATRICES * given)
 
     def spans(self) -> Generator[slice]:
         """Yield the rows of each block."""

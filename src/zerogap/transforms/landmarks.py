@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from zerogap.problem.checks import as_seed, is_positive
 from zerogap.problem.validation import check_number
 
-_BLOCK = 1 << 22  # distances worked on at a time
+_DISTANCES_PER_BLOCK = 1 << 22  # distances worked on at a time
 
 
 class GaussianLandmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -108,7 +108,7 @@ class GaussianLandmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         X = self._rows(X, reset=False)
         landmarks = self.landmarks_.astype(X.dtype, copy=False)
         features = np.empty((X.shape[0], self._n_features_out), X.dtype)
-        for block in gen_batches(X.shape[0], max(1, _BLOCK // self._n_features_out)):
+        for block in gen_batches(X.shape[0], max(1, _DISTANCES_PER_BLOCK // self._n_features_out)):
             # distances as |x|^2 - 2 x.c + |c|^2 in float64, clipped at 0
             features[block] = rbf_kernel(X[block], landmarks, gamma=1.0 / self.h**2)
         return features

@@ -38,7 +38,8 @@ _BOTH = (
     ASDCA,
     DeviceSDCA,
 )
-_LARGE = 20_000_000  # stored values from which a few hundred products beat a few dozen epochs
+# stored values from which a few hundred products beat a few dozen epochs
+_VALUES_FOR_PRODUCTS = 20_000_000
 
 
 def for_device(solver: Solver, deterministic: bool) -> Solver:
@@ -102,7 +103,8 @@ class DeviceAuto(Solver):
         """Return the solver, and why."""
         n, d = problem.shape
         if problem.loss.task == "multiclass":
-            many = problem.weight_shape[0] > directions.MOST  # products for fewer are one launch
+            # products for fewer classes are one launch
+            many = problem.weight_shape[0] > directions.MOST_CLASSES
             if many and suits(problem):
                 return MulticlassLBFGS(), "products with many weights are fast"
             return MulticlassNewton(), "there are many classes"
@@ -113,6 +115,6 @@ class DeviceAuto(Solver):
         if d <= min(n, DIRECT):
             straight = is_straight(problem.loss) and isinstance(problem.penalty, L2)
             return InteriorPoint() if straight else Newton(), "there are few features"
-        if problem.rows.stored >= _LARGE:
+        if problem.rows.stored >= _VALUES_FOR_PRODUCTS:
             return Newton(), "the data are large"
         return DeviceSDCA(self.deterministic), "there are many features"
