@@ -149,6 +149,21 @@ class _Distributed(BaseEstimator):
             local.row_ids_ = np.arange(0)
         return local
 
+    def predict(self: Any, X: Any) -> Any:
+        """Return the prediction for each row, lazily for a dask collection.
+
+        Parameters
+        ----------
+        X : array or dask collection
+            Rows.
+
+        Returns
+        -------
+        ndarray or dask array
+            Labels, or numbers in units of the target.
+        """
+        return self._lazily("predict", X)
+
     def _lazily(self: Any, method: str, X: Any) -> Any:
         """Apply a method of the local model, to the chunks of a collection without waiting."""
         local = self.to_local()
@@ -269,21 +284,6 @@ class LinearClassifier(ClassifierMixin, _Distributed):
         """
         return self._lazily("decision_function", X)
 
-    def predict(self, X: Any) -> Any:
-        """Return the class of each row, lazily for a dask collection.
-
-        Parameters
-        ----------
-        X : array or dask collection
-            Rows.
-
-        Returns
-        -------
-        ndarray or dask array
-            Labels.
-        """
-        return self._lazily("predict", X)
-
     def predict_proba(self, X: Any) -> Any:
         """Return probabilities (logistic and softmax losses), lazily for a dask collection.
 
@@ -372,18 +372,3 @@ class LinearRegressor(RegressorMixin, _Distributed):
         self.coef_ = self.coef_[0]
         self.intercept_: Any = float(self.intercept_[0])
         return self._finish()
-
-    def predict(self, X: Any) -> Any:
-        """Return x.w + b for each row, lazily for a dask collection.
-
-        Parameters
-        ----------
-        X : array or dask collection
-            Rows.
-
-        Returns
-        -------
-        ndarray or dask array
-            Predictions, in units of the target.
-        """
-        return self._lazily("predict", X)
