@@ -1,5 +1,6 @@
 """CSV, TSV and Parquet: training data, new data, and refusals."""
 
+import csv
 import gzip
 import io
 import json
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from zerogap.readers import DataError, Encoder, read
+from zerogap.readers import DataError, Encoder, dialect, read
 from zerogap.readers.dialect import told_apart
 
 TRAIN = 'age,city,member,label\n30,"Rome, IT",true,yes\n41.5,Bonn,false,no\n29,,true,yes\n'
@@ -283,3 +284,19 @@ def test_records_without_columns_are_refused(tmp_path):
     path.write_text("{}\n{}\n")
     with pytest.raises(DataError, match="has no columns"):
         read(path)
+
+
+def test_a_first_line_longer_than_the_sample_or_a_cell_is_read_whole(tmp_path, monkeypatch):
+    names = [f"column{j}" for j in range(100)]
+    numbers = np.arange(300).reshape(3, 100)
+    lines = [",".join(names), *(",".join(map(str, row)) for row in numbers)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(dialect, "SAMPLE", 64)
+    limit = csv.field_size_limit(128)  # for cells: of another separator, a whole line is one
+    try:
+        data = read(path, target=names[0])
+    finally:
+        csv.field_size_limit(limit)
+    assert data.y.tolist() == [0, 100, 200]
+    assert np.array_equal(data.X, numbers[:, 1:])

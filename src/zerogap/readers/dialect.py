@@ -215,7 +215,11 @@ def _separator(lines: list[str], kind: str) -> str:
     usual = "\t" if kind == "tsv" else ","
     best, share = usual, 0.0
     for sep in (usual, *(s for s in _LIKELY if s != usual)):
-        sizes = [len(record) for record in _records(lines, sep)[:-1] or _records(lines, sep)]
+        try:
+            records = _records(lines, sep)
+        except DataError:  # a whole line of many cells may be too long to be one cell
+            continue
+        sizes = [len(record) for record in records[:-1] or records]
         if sizes[0] < 2:
             continue
         agree = sum(size == sizes[0] for size in sizes) / len(sizes)

@@ -188,7 +188,8 @@ class Encoder:
         list of str
             Notes for the user.
         """
-        missing = [c.name for c in self.columns if c.name not in names]
+        given = set(names)
+        missing = [c.name for c in self.columns if c.name not in given]
         if missing:
             raise DataError(f"lacks {_listed('column', missing)}, which the model was trained on")
         known = {self.target, self.weight, self.id, *(c.name for c in self.columns)}

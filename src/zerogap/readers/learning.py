@@ -350,7 +350,7 @@ class _NumberTally:
         self.stray: tuple[int, str] | None = None
         self.forms: frozenset[str] = frozenset()
         self.sample: list[np.ndarray] = []
-        self.rng = np.random.default_rng(0)
+        self.rng: np.random.Generator | None = None  # made when needed: there may be 10^5 columns
 
     def add(self, values: np.ndarray) -> None:
         """Add numbers, of which those that are NaN are missing."""
@@ -366,6 +366,7 @@ class _NumberTally:
         self.sample.append(known)
         if not self.exact and sum(map(len, self.sample)) > 2 * _SAMPLE:
             together = np.concatenate(self.sample)
+            self.rng = self.rng or np.random.default_rng(0)
             self.sample = [self.rng.choice(together, _SAMPLE, replace=False)]
 
     def add_cells(

@@ -219,7 +219,8 @@ def _encoded(
     kept = None
     if labelled and encoder.drop_missing:
         options = TableOptions(drop_missing=True, missing=encoder.missing)
-        kept = _complete(table, [n for n in encoder.used if n in names], options)
+        there = set(names)
+        kept = _complete(table, [n for n in encoder.used if n in there], options)
     dropped = 0 if kept is None else table.num_rows - len(kept)
     table = table if kept is None else table.take(kept)
     with _rows_as_in_the_file(None if kept is None else before + kept, before):

@@ -343,10 +343,14 @@ def _is_binary(type_: Any) -> bool:
 
 
 def _sample(stream: Stream) -> bytes:
-    pieces, size = [], 0
-    while size < dialects.SAMPLE and (piece := stream.read(dialects.SAMPLE - size)):
+    """Return the beginning of a text, with two whole lines if they are not too long."""
+    pieces: list[bytes] = []
+    size = lines = 0
+    while size < dialects.SAMPLE or (lines < 2 and size < _BLOCK):
+        if not (piece := stream.read(dialects.SAMPLE)):
+            break
         pieces.append(piece)
-        size += len(piece)
+        size, lines = size + len(piece), lines + piece.count(b"\n")
     return b"".join(pieces)
 
 
