@@ -62,10 +62,13 @@ bench-gpu: $(VENV)/.gpu
 	$(BIN)/python benchmarks/gpu.py
 	$(BIN)/python benchmarks/gpu_columns.py
 
+# The campaigns end after so many minutes if told, as by `make chaos MINUTES=1`; fuzz, of each format.
+UNTIL := $(if $(MINUTES),--minutes $(MINUTES))
+
 # Damaged files through every reader: 500 000 of each of ten formats take hours.
 FUZZ ?= 500000
 fuzz: $(VENV)/.dev
-	$(BIN)/python benchmarks/fuzz.py all --runs $(FUZZ)
+	$(BIN)/python benchmarks/fuzz.py all --runs $(FUZZ) $(UNTIL)
 
 # Certified statements against exact optima: an hour or two of two cores; PROOFS=1000 takes minutes.
 PROOFS ?= 100000
@@ -85,17 +88,17 @@ tables: $(VENV)/.dev
 # Distributed fits whose workers are killed: 500 kills take an hour; KILLS=10 a minute.
 KILLS ?= 500
 chaos: $(VENV)/.dev
-	$(BIN)/python benchmarks/chaos.py --kills $(KILLS)
+	$(BIN)/python benchmarks/chaos.py --kills $(KILLS) $(UNTIL)
 
 # Small fits in one process, whose memory must not grow: a million take an hour.
 FITS ?= 1000000
 soak: $(VENV)/.dev
-	$(BIN)/python benchmarks/soak.py --fits $(FITS)
+	$(BIN)/python benchmarks/soak.py --fits $(FITS) $(UNTIL)
 
 # Commands that are killed, or have no disk, memory or rights: 5000 take half an hour.
 FAULTS ?= 5000
 faults: $(VENV)/.dev
-	$(BIN)/python benchmarks/faults.py --count $(FAULTS)
+	$(BIN)/python benchmarks/faults.py --count $(FAULTS) $(UNTIL)
 
 # The documentation as plain files, docs/build/html/index.html; docs-quick leaves out the gallery's
 # pictures, and is part of `.ci/run`.

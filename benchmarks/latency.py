@@ -1,4 +1,4 @@
-"""What a user waits for: import, the first small fit of a process, and Ctrl-C.
+"""What a user waits for: import, the first small fits of a machine and of a process, and Ctrl-C.
 
 python benchmarks/latency.py
 """
@@ -10,6 +10,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -39,6 +40,32 @@ def seconds_of(code: str, repeats: int = 7) -> float:
     return statistics.median(map(float, outputs))
 
 
+NOTHING_COMPILED = """
+import sys, time, numpy as np
+X = np.random.default_rng(0).standard_normal((200, 10))
+import zerogap as zg; model = zg.LinearClassifier(sys.argv[1], random_state=0)
+y = np.digitize(X[:, 0], [-0.5, 0.5] if model._loss().task == "multiclass" else [0.0])
+t = time.perf_counter()
+model.fit(X, y)
+print(time.perf_counter() - t)
+"""
+LOSSES = ("logistic", "hinge", "squared-hinge", "softmax", "multiclass-hinge")
+
+
+def seconds_uncompiled(loss: str) -> float:
+    """Return the seconds of a small fit with an empty folder for machine code."""
+    with tempfile.TemporaryDirectory() as folder:
+        return float(
+            subprocess.run(
+                [sys.executable, "-c", NOTHING_COMPILED, loss],
+                env={**os.environ, "NUMBA_CACHE_DIR": folder},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+        )
+
+
 def ctrl_c_latency(repeats: int = 20) -> tuple[float, float]:
     """Return median and maximum of the seconds from SIGINT to the certified answer."""
     rng = np.random.default_rng(0)
@@ -65,6 +92,8 @@ def main() -> None:
     print("| --- | --- |")
     print(f"| import zerogap | {seconds_of(IMPORT):.4f} |")
     print(f"| first small fit of a process, kernels cached | {seconds_of(FIRST_FIT):.3f} |")
+    for loss in LOSSES:
+        print(f"| first small fit, nothing compiled, {loss} | {seconds_uncompiled(loss):.2f} |")
     median, worst = ctrl_c_latency()
     print(f"| Ctrl-C to certified answer, median / worst of 20 | {median:.3f} / {worst:.3f} |")
 
