@@ -15,6 +15,9 @@ from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 import zerogap as zg
 from problems import make_data
 from zerogap.problem.centring import centred
+from zerogap.problem.certificate import Certificate
+from zerogap.problem.validation import describe_columns, warn_if_short
+from zerogap.rows import DenseRows
 from zerogap.solvers.rotation import rotated
 
 MARGINS = ("hinge", "smooth-hinge", "squared-hinge", "logistic")
@@ -193,3 +196,27 @@ def test_a_run_without_progress_says_which_columns_are_why():
     with pytest.warns(ConvergenceWarning, match=r"column \d has values of about 8e\+13, column 0"):
         clf.fit(X, y)
     assert clf.certificate_.stop_reason == "stalled"
+
+
+def test_a_run_that_cannot_tell_columns_apart_names_them():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 6))
+    X[:, 4] = X[:, 1] - 2.0 * X[:, 2]
+    said = describe_columns(DenseRows(X))
+    assert said.startswith("column 1, column 2 and column 4 nearly cancel")
+    assert "column 4 (six)" in describe_columns(DenseRows(X), ["a", "b", "c", "d", "six", "e"])
+    X[:, 4] = rng.standard_normal(60)
+    assert "column" not in describe_columns(DenseRows(X)).replace("columns", "")
+    X[:, 3] *= 1e8
+    rows_of_matrix = zg.Problem(sparse.csr_matrix(X), rng.standard_normal(60), "squared", 1.0).rows
+    assert describe_columns(rows_of_matrix).startswith("column 3 has values of")
+
+
+@pytest.mark.parametrize(
+    ("reason", "option"),
+    [("max_epochs", "max_epochs"), ("max_seconds", "max_seconds"), ("rounding", "tol")],
+)
+def test_a_run_that_ends_early_advises_the_option_that_ended_it(reason, option):
+    proof = Certificate(primal=0.5, dual=0.4, gap=0.1, stop_reason=reason)
+    with pytest.warns(ConvergenceWarning, match=rf"raise .*{option}\b"):
+        warn_if_short(proof, 1e-3, "columns 0 and 1 nearly cancel")

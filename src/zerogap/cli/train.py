@@ -209,7 +209,7 @@ def register(app: Any) -> None:
             show_report(told, model, tol)
         if not told["converged"]:
             advice = "" if is_store(data) else or_scale(scale)
-            stop("train", shortfall(model.certificate_, tol, out, advice), NOT_REACHED)
+            stop("train", shortfall(model, tol, out, advice), NOT_REACHED)
 
 
 def _make_model(loss: str, solver: str, class_weight: str | None, settings: dict[str, Any]) -> Any:

@@ -70,11 +70,14 @@ def _chosen(report: dict[str, Any]) -> str:
     return f", the best of {found['folds']} folds: {error}"
 
 
-def shortfall(certificate: Any, tol: float, out: Path | None, advice: str) -> str:
+def shortfall(model: Any, tol: float, out: Path | None, advice: str) -> str:
     """Say why a run ended early, how far it came, and what to do."""
+    certificate, columns = model.certificate_, model._about_columns
     gap = f"a relative gap of {certificate.relative_gap:.2g}, asked for {tol:g}"
     if certificate.stop_reason == "interrupted":
         where = f"is in {out}" if out else "is not saved: give --out"
         return f"interrupted at {gap}; the best certified model so far {where}"
-    budget = "--tol" if certificate.stop_reason == "stalled" else "--max-epochs, --max-seconds"
-    return f"stopped ({certificate.stop_reason}) at {gap}: raise {budget} or --lam{advice}"
+    reason = certificate.stop_reason
+    option = {"max_epochs": "--max-epochs", "max_seconds": "--max-seconds"}.get(reason, "--tol")
+    why = f"; {columns}" if columns else ""
+    return f"stopped ({reason}) at {gap}{why}: raise {option} or --lam{advice}"

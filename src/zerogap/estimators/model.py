@@ -150,7 +150,7 @@ class LinearModel(Updatable, Running, TakesRows):
         self.certificate_ = Certificate.combine([result.certificate for result in results])
         self.history_ = results[0].history if single else [r.history for r in results]
         self.n_iter_ = max(1, int(np.ceil(self.certificate_.epochs)))
-        warn_if_short(self.certificate_, self.tol, self._sizes)
+        warn_if_short(self.certificate_, self.tol, self._about_columns)
 
     def _finish(self) -> Self:
         if self._failure is not None:

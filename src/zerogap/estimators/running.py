@@ -19,7 +19,7 @@ from zerogap.problem import Problem
 from zerogap.problem.checks import as_seed
 from zerogap.problem.validation import (
     class_factors,
-    describe_sizes,
+    describe_columns,
 )
 from zerogap.regions import KnownRegion, ProofWithoutRows
 from zerogap.rows import CSRRows, DenseRows
@@ -34,7 +34,7 @@ class Running(BaseEstimator):
 
     _task: str
     _failure: Exception | None = None  # of a GPU, in the fit
-    _sizes = ""  # of columns, in words, if no method made progress
+    _about_columns = ""  # if no method made progress
     _rows_left = False  # whether rows have left the dual variables to start from
 
     def _solve(
@@ -55,9 +55,9 @@ class Running(BaseEstimator):
         several = len(problems) > 1 and self.device == "cpu"
         jobs = effective_n_jobs(self.n_jobs) if several else 1
         results = self._run(problems, as_solver(self.solver), jobs, until)
-        self._sizes = ""
-        if any(result.stop_reason == "stalled" for result in results):
-            self._sizes = describe_sizes(X, getattr(self, "feature_names_in_", None))
+        self._about_columns = ""
+        if any(result.stop_reason in ("stalled", "rounding") for result in results):
+            self._about_columns = describe_columns(X, getattr(self, "feature_names_in_", None))
         return results
 
     def _solve_streamed(self, store: Store) -> list[Result]:

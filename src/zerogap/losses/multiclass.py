@@ -26,6 +26,9 @@ class MulticlassLoss(Loss):
     """
 
     task = "multiclass"
+    bends_in_votes = True
+    """Whether phi* bends in the votes: then a row's term may rise by more than its loss where some
+    votes go to the row's own class, by as much as scores differ."""
 
     def vector_value(self, z, y):
         """phi(z; y)"""
@@ -46,9 +49,11 @@ class MulticlassLoss(Loss):
     def within(self, p, z, y, doubt):
         """How far phi(z) may be off, and an upper bound of the excess, if scores are off by doubt
 
-        That is by so much each, and a loss rises by twice as much at most, as its excess does.
+        There is a doubt for each class.  A loss rises by twice the largest one at most, as its
+        excess does.
         """
-        return 2.0 * doubt, self.vector_excess(p, z, y) + 2.0 * doubt
+        most = 2.0 * doubt.max()
+        return most, self.vector_excess(p, z, y) + most
 
     def block_step(self, p, z, y, q, new):
         """The mixture that maximises  -phi*(-(e_y - new)) + z.new - q |new - p|^2 / 2
@@ -76,6 +81,8 @@ class MulticlassHinge(MulticlassLoss):
     >>> model.predict(X).tolist()
     [0, 1, 2]
     """
+
+    bends_in_votes = False
 
     def vector_value(self, z, y):
         best = z[y]
@@ -108,20 +115,23 @@ class MulticlassHinge(MulticlassLoss):
 
     def within(self, p, z, y, doubt):
         # a class that leads by more than all doubt leads: rows beyond their margins have no loss
-        first, second = y, -inf
+        first, second, least = y, -inf, -inf
         for k in range(len(z)):
-            if z[k] + (k != y) > z[first] + (first != y):
+            if z[k] + (k != y) + doubt[k] > z[first] + (first != y) + doubt[first]:
                 first = k
+            least = max(least, z[k] + (k != y) - doubt[k])
+        moved = 0.0
         for k in range(len(z)):
-            if k != first:
-                second = max(second, z[k] + (k != y))
-        top, worst, off = z[first] + (first != y), 0.0, 0.0
+            highest = z[k] + (k != y) + doubt[k]
+            second = max(second, highest) if k != first else second
+            moved = max(moved, doubt[k]) if highest >= least else moved
+        top, worst, off = z[first] + (first != y) + doubt[first], 0.0, 0.0
         for k in range(len(z)):
             other = second if k == first else top
-            ahead = max(0.0, other - (z[k] + (k != y)) + 2.0 * doubt)
+            ahead = max(0.0, other - (z[k] + (k != y)) + doubt[k])
             worst += p[k] * ahead
             off = ahead if k == y else off
-        return min(off, 2.0 * doubt), worst
+        return min(off, moved + doubt[y]), worst
 
     def block_step(self, p, z, y, q, new):
         best = y
@@ -237,7 +247,7 @@ class Softmax(MulticlassLoss):
 
     def within(self, p, z, y, doubt):
         # odds of any two classes are off by a factor of exp(2 doubt) at most
-        best, rest, far = 0, 0.0, 0.0
+        best, rest, far, doubt = 0, 0.0, 0.0, doubt.max()
         for k in range(1, len(z)):
             best = k if z[k] > z[best] else best
         for k in range(len(z)):

@@ -347,7 +347,9 @@ def to_domain(problem: Any) -> float:
 def scaling(problem: Any, terms: Terms, rows: int, errors: Errors, b: Any) -> tuple[float, float]:
     """Return by how much dual variables are scaled down to sum to zero, and what it may cost more.
 
-    For one score no row's term rises by more than its loss; for many, by the range of its scores.
+    For one score no row's term rises by more than its loss; for many, by the range of its scores,
+    unless phi* is linear in the votes: then a vote that goes to the row's own class costs at most
+    the loss.
     """
     if problem.loss.task == "multiclass":
         scaled = 0.0
@@ -358,6 +360,8 @@ def scaling(problem: Any, terms: Terms, rows: int, errors: Errors, b: Any) -> tu
                 missing = np.abs(flow.sum(axis=1) - flow.sum(axis=0))
                 missing += gamma(rows + len(flow) + 8) * through
             scaled = min(1.0, _rerouted(flow, missing))
+        if not problem.loss.bends_in_votes:
+            return scaled, 0.0
         spread = 2.0 * errors.reach + float(np.ptp(b)) if errors.range is None else errors.range
         return scaled, spread
     if not problem.fit_intercept or errors.balanced or not terms.mass > 0.0:

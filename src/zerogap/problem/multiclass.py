@@ -16,12 +16,11 @@ from zerogap.kernels.precise import (
     joined,
     precise_dual_sum,
     precise_rest,
-    precise_scores,
     precise_votes,
 )
 from zerogap.penalties import L2
 from zerogap.problem.circulation import balancing_factors, is_balanced
-from zerogap.problem.gap import LOST_LENGTH, Terms
+from zerogap.problem.gap import LOST_LENGTH, UNIT, Terms
 from zerogap.problem.one_score import Problem
 from zerogap.problem.proving import NO_ROW, PreciseSums, Proof
 from zerogap.problem.refining import Moves
@@ -39,6 +38,7 @@ from zerogap.problem.vote_sums import (
     sum_values,
     sum_vote_conjugates,
 )
+from zerogap.problem.votes import precise_differences
 from zerogap.rows import CLASSES, DenseRows
 
 _IDENTITY = L2()
@@ -255,7 +255,9 @@ class MulticlassProblem(Problem):
         z, dual = self._precise_scores(w, b, b_low), self.precise_dual_parts(alpha)
         whole = alpha if rest is None else alpha + rest
         terms = self.row_terms(z, 0.0, whole)
-        off_by = self._doubt(np.abs(z).max(axis=1), w, b, rounded) + doubt
+        # a difference is one of two scores, of which each is off by so much
+        off_by = 2.0 * (self._doubt(np.zeros(len(z)), w, b, rounded) + doubt)
+        off_by = off_by[:, None] + 4.0 * UNIT * np.abs(z)
         given = (self.loss, self.y, self.share, self._votes(whole), z, off_by)
         off, excess = self.over_rows(sum_outward_terms, *given)
         terms = dataclasses.replace(terms, excess=max(terms.excess, excess))
@@ -321,10 +323,9 @@ class MulticlassProblem(Problem):
             yield from super().refined(w, b, self.duals_of(settled), accuracy, tolerated)
 
     def _precise_scores(self, w: np.ndarray, b: Any, b_low: Any = 0.0) -> np.ndarray:
-        none, shape = np.zeros(self.shape[0]), self.n_classes
-        models = zip(w, np.broadcast_to(b, shape), np.broadcast_to(b_low, shape), strict=True)
-        columns = [precise_scores(self.rows, v, high, none, low) for v, high, low in models]
-        return np.ascontiguousarray(np.transpose(columns))
+        """Return differences from the largest score of each row, rounded once."""
+        b, b_low = (np.broadcast_to(part, self.n_classes) for part in (b, b_low))
+        return precise_differences(self.rows, w, b, b_low)
 
     def precise_dual_parts(self, alpha: np.ndarray) -> np.ndarray:
         weight, rest = self._exact_weights[0], precise_rest(alpha)

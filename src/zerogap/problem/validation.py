@@ -18,6 +18,19 @@ from zerogap.problem.checks import check_weights
 from zerogap.rows import Rows
 
 _BLOCK = 1 << 24  # words between two looks at Ctrl-C
+FAR_APART = 1e6  # from which sizes of columns are a reason for rounding; not tuned
+MOST_COMPARED = 1e9  # n d^2 up to which columns that nearly cancel are looked for: a second
+NEARLY_NOTHING = 1e-5  # of the spread of columns: its square is a tenth of a double's digits
+MOST_NAMED = 4  # columns, in a message
+PART_OF_LARGEST = 0.1  # from which a column is named beside the one with the largest part
+EPSILON = float(np.finfo(np.float64).eps)
+ADVICE = {
+    "max_epochs": "raise max_epochs or lam",
+    "max_seconds": "raise max_seconds or lam",
+    "diverged": "raise lam",
+    "stalled": "raise lam or tol",
+    "rounding": "raise lam or tol",
+}
 
 
 def sample_weights(sample_weight: Any, n: int) -> np.ndarray:
@@ -158,40 +171,87 @@ def refuse_targets(y: Any) -> None:
         raise ValueError(f"Input y contains {kind} at position {i}: drop the row")
 
 
-def describe_sizes(rows: Any, names: Any = None) -> str:
-    """Say which columns have the largest and the smallest values, and by how much they differ."""
+def describe_columns(rows: Any, names: Any = None) -> str:
+    """Say which columns leave double precision too few digits: by their sizes, or as they cancel.
+
+    Parameters
+    ----------
+    rows : DenseRows or CSRRows
+    names : sequence of str, optional
+        Of the columns.
+
+    Examples
+    --------
+    >>> from zerogap.rows import DenseRows
+    >>> copies = np.array([[1.0, 3.0], [2.0, 6.0], [4.0, 12.0], [8.0, 24.0 + 1e-9]])
+    >>> describe_columns(DenseRows(copies), ["metres", "feet"]).split(":")[0]
+    'column 0 (metres) and column 1 (feet) nearly cancel'
+    """
+
+    def name(j: Any) -> str:
+        return f"column {j}" if names is None else f"column {j} ({names[j]})"
+
     sizes = np.sqrt(rows.square_sums(np.full(rows.shape[0], 1.0 / rows.shape[0])))
     present = np.flatnonzero(sizes)
     if not len(present):
         return "all columns of X are zero"
     large, small = present[sizes[present].argmax()], present[sizes[present].argmin()]
-
-    def name(j: int) -> str:
-        return f"column {j}" if names is None else f"column {j} ({names[j]})"
-
+    alike = sizes[large] < FAR_APART * sizes[small]
+    several, left = _cancelling(rows) if alike else ([], 0.0)
+    if several:
+        listed = ", ".join(map(name, several[:-1])) + f" and {name(several[-1])}"
+        return (
+            f"{listed} nearly cancel: a sum of multiples of them is {left:.0e} of their spread, "
+            f"of which double precision leaves too few digits at this lam"
+        )
+    if alike:
+        return f"at this lam double precision leaves columns of about {sizes[large]:.0e} few digits"
     return (
-        f"{name(int(large))} has values of about {sizes[large]:.0e}, {name(int(small))} of about "
+        f"{name(large)} has values of about {sizes[large]:.0e}, {name(small)} of about "
         f"{sizes[small]:.0e}: double precision does not resolve both in one model at this lam"
     )
 
 
-def warn_if_short(certificate: Certificate, tol: float, sizes: str = "") -> None:
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def _cancelling(rows: Any) -> tuple[list[int], float]:
+    """Return the columns of which a combination is smallest, and what is left of their spread.
+
+    None if there is no such combination, or the table is too large for a look at all of them.
+    """
+    n, d = rows.shape
+    if not 2 <= d <= n or n * d * d > MOST_COMPARED:
+        return [], 0.0
+    X = rows.dense()
+    X = X - X.mean(axis=0)
+    used = np.flatnonzero(np.square(X).sum(axis=0) > 0.0)
+    X = X[:, used] / np.sqrt(np.square(X[:, used]).sum(axis=0))
+    if len(used) < 2 or not np.isfinite(X).all():
+        return [], 0.0
+    _, left, ways = np.linalg.svd(X, full_matrices=False)
+    if left[-1] > NEARLY_NOTHING:
+        return [], 0.0
+    parts = np.abs(ways[-1])
+    most = np.argsort(-parts, kind="stable")[:MOST_NAMED]
+    named = most[parts[most] >= PART_OF_LARGEST * parts.max()]
+    return sorted(used[named].tolist()), max(float(left[-1]), EPSILON)
+
+
+def warn_if_short(certificate: Certificate, tol: float, columns: str = "") -> None:
     """Warn if a run ended short of its gap: say how far it is from the optimum, and what to do.
 
-    `sizes` is what `describe_sizes` says of the data.
+    `columns` is what `describe_columns` says of the data; without it nothing is said of runs that
+    rounding has stopped, which have computed what was asked for.
     """
-    if certificate.stop_reason not in ("max_epochs", "max_seconds", "diverged", "stalled"):
+    reason = certificate.stop_reason
+    if reason not in ADVICE or (reason == "rounding" and not columns):
         return
     parts = certificate.parts or (certificate,)
     worst = max(parts, key=lambda part: part.relative_gap)
     which = f" of class number {parts.index(worst)}" if certificate.parts else ""
-    what = "raise max_epochs or lam"
-    if certificate.stop_reason == "stalled":
-        what = "raise lam or tol"
     message = (
-        f"stopped ({certificate.stop_reason}) at a relative duality gap{which} of "
+        f"stopped ({reason}) at a relative duality gap{which} of "
         f"{worst.relative_gap:.1e}, asked for {tol:.0e}: the objective {worst.primal:.6g} is at "
-        f"most {worst.gap:.2g} above its optimum{'; ' if sizes else ''}{sizes}.  If that is not "
-        f"enough, {what}, or standardise the columns of X"
+        f"most {worst.gap:.2g} above its optimum{'; ' if columns else ''}{columns}.  If that is "
+        f"not enough, {ADVICE[reason]}, or standardise the columns of X"
     )
     warnings.warn(message, ConvergenceWarning, stacklevel=4)

@@ -80,6 +80,12 @@ def fix_shifts(matrix: np.ndarray, classes: int) -> None:
     parts[same_feature] = add(parts[same_feature], twofold(outer))
 
 
+def shift_columns(diagonal: np.ndarray) -> np.ndarray:
+    """Return vectors along shifts whose outer products do what `fix_shifts` adds, about."""
+    size = _power_of_two(diagonal)
+    return size / np.sqrt(size.sum(axis=0))
+
+
 def _power_of_two(x: np.ndarray) -> np.ndarray:
     """Return the powers of two that are next to positive numbers."""
     return np.exp2(np.round(np.log2(np.maximum(x, 1e-250))))
@@ -93,11 +99,25 @@ def precise_all_scores(
     By default that is the one with the largest score.  Losses know differences alone, and those of
     classes that are nearly equal have all their digits.
     """
-    d, n, rows = problem.shape[1], problem.shape[0], problem.rows
+    d, rows = problem.shape[1], problem.rows
     b = w[:, d] if problem.fit_intercept else np.zeros(len(w))
-    none, weights = np.zeros(n), np.ascontiguousarray(w[:, :d])
-    high = [precise_scores(rows, v, c, none) for v, c in zip(weights, b, strict=True)]
-    low = [precise_scores(rows, v, c, z) for v, c, z in zip(weights, b, high, strict=True)]
+    weights = np.ascontiguousarray(w[:, :d])
+    return precise_differences(rows, weights, b, np.zeros(len(w)), seen_from)
+
+
+def precise_differences(
+    rows: Any,
+    w: np.ndarray,
+    b: np.ndarray,
+    b_low: np.ndarray,
+    seen_from: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return W x_i + b + b_low of all rows as differences from one class of each row."""
+    none, models = np.zeros(rows.shape[0]), list(zip(w, b, b_low, strict=True))
+    high = [precise_scores(rows, v, c, none, c_low) for v, c, c_low in models]
+    low = [
+        precise_scores(rows, v, c, z, c_low) for (v, c, c_low), z in zip(models, high, strict=True)
+    ]
     z, rest = np.array(high).T, np.array(low).T
     at = (z.argmax(axis=1) if seen_from is None else seen_from)[:, None]
     z = z - np.take_along_axis(z, at, axis=1)

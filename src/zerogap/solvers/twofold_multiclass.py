@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from zerogap.kernels.twofold import rounded, times, twofold
-from zerogap.solvers.interior_point import LEAST_MU
+from zerogap.solvers.interior_point import CENTRINGS, LEAST_MU
 from zerogap.solvers.protocol import Answer
-from zerogap.solvers.twofold_point import TwofoldPoint, TwofoldState
+from zerogap.solvers.twofold_point import SURELY, TwofoldPoint, TwofoldState
 from zerogap.solvers.twofold_system import TwofoldLines
 from zerogap.solvers.twofold_votes import (
     TwofoldVotes,
@@ -61,6 +61,18 @@ class TwofoldVotesPoint(TwofoldPoint):
         state.w, state.rows = w, TwofoldVotes(inner, votes[0], mu / votes[0], votes[1])
         state.least = LEAST_MU
         return state
+
+    def _step(self, problem: Any, state: Any) -> None:
+        """Make a step; where that gains no more, go to the central path once.
+
+        With the softmax a row's votes may be far from those of its scores, and rise by half of
+        themselves at a step only.
+        """
+        super()._step(problem, state)
+        lost = state.stalled and self.relative_gap(problem, state) > SURELY * state.tol
+        if lost and state.rows.entropy and not state.recentred and np.isfinite(state.w).all():
+            state.stalled, state.idle, state.recentred = False, 0, True
+            state.goal, state.centrings = state.mu, CENTRINGS
 
     def answer(self, problem: Any, state: Any) -> Answer:
         w, alpha = self._best(state)

@@ -43,6 +43,7 @@ class TwofoldState(InteriorPointState):
 
     table: Any = field(default=None, metadata={"saved": False})
     rounded: Any = field(default=(None, None), metadata={"saved": False})  # weights, and doubles
+    recentred: bool = False  # whether Newton steps have led back to the central path
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from zerogap.kernels.lattice import rounded_along
 from zerogap.kernels.twofold import (
+    FEW_DIGITS,
     Factor,
     add,
     class_moments,
@@ -25,7 +27,7 @@ from zerogap.kernels.twofold import (
     times,
     twofold,
 )
-from zerogap.problem.votes import dense_rows, fix_shifts
+from zerogap.problem.votes import dense_rows, fix_shifts, shift_columns
 from zerogap.solvers.interior_votes import Votes
 from zerogap.solvers.multiclass_hessian import bend
 from zerogap.solvers.twofold_system import A_LITTLE, TwofoldSystem
@@ -34,6 +36,7 @@ LOWEST, HIGHEST = 0.1, 10.0  # products over the goal (Gondzio, 1996) that are n
 CORRECTIONS = 4  # of a direction, at most
 LONGER = 0.3  # step that a correction aims at, beyond the present one
 GAINED = 0.3  # of that, by a correction that is kept
+MOST_ORTHOGONALISED = 1e8  # n C (d C)^2 up to which columns that nearly cancel are: half a second
 _SCRATCH: Any = {"saved": False}
 _EMPTY = np.empty(0)
 
@@ -129,7 +132,18 @@ class VotesFactor:
         shared[classes, classes] = -shared.sum(axis=1)
         matrix[same_feature] = add(matrix[same_feature], twofold(-shared))
         fix_shifts(flat, C)
-        self.factor = Factor(flat)
+
+        def columns() -> np.ndarray:
+            of_ridge = np.zeros((2, C, width, width, C))
+            without_shifts = contrasts(ridge.T, np.ones(width)).transpose(0, 3, 1, 2)
+            of_ridge[:, :, places, places, 1:] = without_shifts
+            shifts = shift_columns(np.diagonal(flat[0]).reshape(C, width))
+            of_ridge[0, :, places, places, 0] = shifts.T
+            return np.concatenate(
+                [columns_of_rows(table, h), of_ridge.reshape(2, C * width, -1)], axis=2
+            )
+
+        self.factor = factor_of(flat, columns, len(h) * C)
 
     def solve(self, target: np.ndarray) -> np.ndarray:
         """Return the solution for a right-hand side."""
@@ -143,6 +157,48 @@ class VotesFactor:
         shift = add(times(common, per_ridge), -mean)
         found = add(v, np.broadcast_to(shift[:, None], v.shape))
         return listed(found, self.table.columns)
+
+
+def factor_of(matrix: np.ndarray, columns: Callable[[], np.ndarray], rows: int) -> Factor:
+    """Return the factor of a matrix, from its columns if these nearly cancel and are few.
+
+    `columns` returns them, given as rows; each has about so many entries as `rows` says.
+    """
+    if rows * matrix.shape[1] ** 2 > MOST_ORTHOGONALISED:
+        return Factor(matrix)
+    factor = Factor(matrix, FEW_DIGITS)
+    if not factor.complete:
+        factor.orthogonalise(columns())
+    return factor
+
+
+def columns_of_rows(table: VotesTable, h: np.ndarray) -> np.ndarray:
+    """Return columns, given as rows and class by class, with the inner products of the rows."""
+    (n, C), width = h.shape, table.X.shape[1]
+    found = contrasts(h, table.problem.share).transpose(0, 3, 1, 2)[:, :, None]
+    found = np.ascontiguousarray(np.broadcast_to(found, (2, C, width, n, C - 1)))
+    return times(found, table.X.T[:, :, None]).reshape(2, C * width, -1)
+
+
+def contrasts(h: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return vectors v_k with sum_k v_k v_k' = share (diag(h) - h h' / sum(h)), for rows of h.
+
+    They are what elimination leaves of one class after another.  Each sums to zero in pairs, and
+    nothing cancels on the way, as small h go first.  The axes are rows, vectors and classes.
+    """
+    n, C = h.shape
+    order = np.argsort(h, axis=1, kind="stable")
+    h = np.take_along_axis(h, order, axis=1)
+    rest = np.cumsum(h[:, ::-1], axis=1)[:, ::-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.sqrt(h[:, :-1] / rest[:, :-1]) / np.sqrt(rest[:, 1:]) * np.sqrt(share)[:, None]
+    found = np.zeros((2, n, C - 1, C))
+    found[0] = np.where(np.isfinite(size), size, 0.0)[:, :, None] * -h[:, None]
+    found[0][:, np.arange(C) <= np.arange(C - 1)[:, None]] = 0.0
+    own = -functools.reduce(add, np.moveaxis(found, 3, 0))
+    found[:, :, np.arange(C - 1), np.arange(C - 1)] = own
+    places = np.argsort(order, axis=1)[None, :, None]
+    return np.take_along_axis(found, np.broadcast_to(places, found.shape), axis=3)
 
 
 @dataclass
@@ -297,7 +353,17 @@ class VotesSystem(TwofoldSystem):
         sizes[len(sizes) - free :] = -1.0
         order = np.argsort(sizes, kind="stable")
         order = order[sizes[order] != 0.0]
-        factor = Factor(np.ascontiguousarray(matrix[:, order[:, None], order]))
+
+        def columns() -> np.ndarray:
+            places = listed(
+                np.arange(len(sizes)).reshape(table.by_class(sizes).shape), table.columns
+            )
+            of_rows = columns_of_rows(table, self.rows.h)[:, places]
+            whole = np.concatenate([of_rows, twofold(np.diag(np.sqrt(self.ridge)))], axis=2)
+            return whole[:, order]
+
+        matrix = np.ascontiguousarray(matrix[:, order[:, None], order])
+        factor = factor_of(matrix, columns, self.rows.h.size)
         found, plain = np.zeros_like(w), twofold(rounded(w))
         plain[:, len(sizes) - free :] = w[:, len(sizes) - free :]
         found[:, order] = rounded_along(np.ascontiguousarray(w[:, order]), factor, free)
