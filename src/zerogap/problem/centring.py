@@ -129,10 +129,12 @@ def _best_nudge(
     origin: np.ndarray, w: np.ndarray, sizes: np.ndarray, grid: float, low: float
 ) -> tuple[int, float]:
     """Return which weight to move by how many units for an intercept near a multiple of `grid`."""
-    steps = np.arange(-MOST_UNITS, MOST_UNITS + 1.0)
+    every = np.arange(-MOST_UNITS, MOST_UNITS + 1.0)
     best, place = abs(low), (0, 0.0)
     for j in np.argsort(-np.abs(origin * w))[:NUDGED_COLUMNS]:
         unit = math.ulp(w[j])
+        most = min(best / max(unit * sizes[j], 1e-300), MOST_UNITS)  # more cost more than they save
+        steps = every[MOST_UNITS - int(most) : MOST_UNITS + int(most) + 1]
         rest = low - steps * math.fmod(unit * origin[j], grid)
         rest -= grid * np.round(rest / grid)
         cost = np.abs(rest) + np.abs(steps) * unit * sizes[j]

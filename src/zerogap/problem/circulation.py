@@ -14,11 +14,12 @@ _RIDGE = 1e-13  # of the diagonal: a common factor changes nothing, so nothing d
 _KEPT = 0.9  # share of the flow that balancing must keep, else a linear program is asked
 
 
-def balancing_factors(flow: np.ndarray) -> np.ndarray:
+def balancing_factors(flow: np.ndarray, largest: bool = True) -> np.ndarray:
     """Return factors in [0, 1] that turn a matrix of flows into one with equal in- and outflows.
 
     A diagonal similarity finds them where flows are nearly balanced, as near an optimum.  Where
-    that fails or loses much of the flow, a linear program finds the largest circulation.
+    that fails or loses much of the flow, a linear program finds the largest circulation: it takes
+    milliseconds, and is left out if that is not asked for.
     """
     circling = np.where(_is_on_cycles(flow), flow, 0.0)  # no other flow can be balanced
     circling = _without_noise(circling)
@@ -27,10 +28,10 @@ def balancing_factors(flow: np.ndarray) -> np.ndarray:
     best = circling * _similarity_factors(circling)
     if not _is_circulation(best) or best.sum() < _KEPT * circling.sum():
         # a linear program is exact to some ten digits only, cycles are balanced one by one
-        largest, rough = map(_sum_of_cycles, (_largest_circulation(circling), circling))
-        largest = max(largest, rough, key=np.sum)
-        if not _is_circulation(best) or largest.sum() > best.sum():
-            best = largest
+        flows = (_largest_circulation(circling), circling) if largest else (circling,)
+        of_cycles = max(map(_sum_of_cycles, flows), key=np.sum)
+        if not _is_circulation(best) or of_cycles.sum() > best.sum():
+            best = of_cycles
     return np.minimum(np.divide(best, flow, out=np.zeros_like(flow), where=flow > 0), 1.0)
 
 

@@ -233,6 +233,10 @@ class Examining(Proving, OnProcessor):
         data = (self.loss, self.y, self.share, z, alpha)
         return alpha, Terms(*self.over_rows(set_own_terms, *data))
 
+    def nearly_feasible(self, alpha: np.ndarray) -> np.ndarray:
+        """Return `feasible` or, with many classes, a worse point in less time, for estimates."""
+        return self.feasible(alpha)
+
     def balance_sums(self, alpha: np.ndarray) -> np.ndarray:
         """Return the sums that `balanced` needs; those of parts of the rows add up."""
         return np.array(self.over_rows(sum_signs, self.share, alpha))

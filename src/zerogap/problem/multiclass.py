@@ -152,18 +152,31 @@ class MulticlassProblem(Problem):
         the votes of class l for class k, summed over rows, must become a circulation; see
         `balancing_factors`.
         """
+        alpha = self._normalised(alpha)
+        return self.balanced(alpha, self.balance_sums(alpha)) if self.fit_intercept else alpha
+
+    def nearly_feasible(self, alpha: np.ndarray) -> np.ndarray:
+        alpha = self._normalised(alpha)
+        if not self.fit_intercept:
+            return alpha
+        return self._balanced(alpha, self.balance_sums(alpha), largest=False)
+
+    def _normalised(self, alpha: np.ndarray) -> np.ndarray:
+        """Return alpha with votes that sum to one."""
         p = self._votes(alpha)
         self.over_rows(normalise, p)
-        alpha = self.duals_of(p)
-        return self.balanced(alpha, self.balance_sums(alpha)) if self.fit_intercept else alpha
+        return self.duals_of(p)
 
     def balance_sums(self, alpha: np.ndarray) -> np.ndarray:
         return self.flow(alpha)
 
     def balanced(self, alpha: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        return self._balanced(alpha, sums, largest=True)
+
+    def _balanced(self, alpha: np.ndarray, sums: np.ndarray, largest: bool) -> np.ndarray:
         if is_balanced(sums):
             return alpha
-        factors = self.xp.asarray(balancing_factors(sums))
+        factors = self.xp.asarray(balancing_factors(sums, largest))
         return self.duals_of(self._votes(alpha) * factors[self.y])
 
     def row_gaps(self, w: Any, b: Any, alpha: Any) -> np.ndarray:

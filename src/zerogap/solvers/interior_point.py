@@ -249,7 +249,7 @@ def _at_ends(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray, tol: float)
     z = problem.scores(w)
 
     def gap(duals: np.ndarray) -> tuple[float, float]:
-        return problem.plain_gap(w, b, z, problem.feasible(duals))
+        return problem.plain_gap(w, b, z, problem.nearly_feasible(duals))
 
     (primal, before), (_, after) = gap(alpha), gap(settled)
     return settled if after <= max(before, 0.5 * tol * primal) else alpha

@@ -167,7 +167,7 @@ class System:
         b = w[..., self.d] if problem.fit_intercept else 0.0
         b = b if np.ndim(b) else float(b)
         w = problem.xp.ascontiguousarray(w[..., : self.d])
-        return problem.plain_gap(w, b, problem.scores(w), problem.feasible(alpha))[1]
+        return problem.plain_gap(w, b, problem.scores(w), problem.nearly_feasible(alpha))[1]
 
     def _turn(self, dw: np.ndarray, dz: np.ndarray) -> float:
         fastest = self.rows.turn(dz)

@@ -17,6 +17,7 @@ import numpy as np
 from zerogap.kernels.lattice import rounded_along
 from zerogap.kernels.twofold import (
     FEW_DIGITS,
+    SMALLEST_PIVOT,
     Factor,
     add,
     class_moments,
@@ -36,7 +37,9 @@ LOWEST, HIGHEST = 0.1, 10.0  # products over the goal (Gondzio, 1996) that are n
 CORRECTIONS = 4  # of a direction, at most
 LONGER = 0.3  # step that a correction aims at, beyond the present one
 GAINED = 0.3  # of that, by a correction that is kept
-MOST_ORTHOGONALISED = 1e8  # n C (d C)^2 up to which columns that nearly cancel are: half a second
+# n C (d C)^2 up to which columns are made orthogonal as soon as the matrix leaves few digits, which
+# takes half a second for a step, and up to which they are where it leaves none
+SOON_ORTHOGONALISED, MOST_ORTHOGONALISED = 1e8, 4e8
 _SCRATCH: Any = {"saved": False}
 _EMPTY = np.empty(0)
 
@@ -164,10 +167,9 @@ def factor_of(matrix: np.ndarray, columns: Callable[[], np.ndarray], rows: int) 
 
     `columns` returns them, given as rows; each has about so many entries as `rows` says.
     """
-    if rows * matrix.shape[1] ** 2 > MOST_ORTHOGONALISED:
-        return Factor(matrix)
-    factor = Factor(matrix, FEW_DIGITS)
-    if not factor.complete:
+    work = rows * matrix.shape[1] ** 2
+    factor = Factor(matrix, FEW_DIGITS if work <= SOON_ORTHOGONALISED else SMALLEST_PIVOT)
+    if not factor.complete and work <= MOST_ORTHOGONALISED:
         factor.orthogonalise(columns())
     return factor
 
