@@ -22,9 +22,8 @@ def check_room(needed: int, what: str) -> None:
 
     For libraries whose threads wait for ever, or end the process, where they get no memory.
     """
-    if sys.platform == "win32":
-        return
-    try:
-        mmap.mmap(-1, needed, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
-    except (OSError, ValueError) as error:
-        raise MemoryError(f"{what} needs {needed / 1e6:.0f} MB of memory") from error
+    if sys.platform != "win32":
+        try:
+            mmap.mmap(-1, needed, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+        except (OSError, ValueError) as error:
+            raise MemoryError(f"{what} needs {needed / 1e6:.0f} MB of memory") from error
