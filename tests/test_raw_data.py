@@ -220,3 +220,10 @@ def test_a_run_that_ends_early_advises_the_option_that_ended_it(reason, option):
     proof = Certificate(primal=0.5, dual=0.4, gap=0.1, stop_reason=reason)
     with pytest.warns(ConvergenceWarning, match=rf"raise .*{option}\b"):
         warn_if_short(proof, 1e-3, "columns 0 and 1 nearly cancel")
+
+
+def test_rounding_beyond_all_use_is_no_warning():
+    proof = Certificate(primal=0.5, dual=0.5, gap=1e-13, stop_reason="rounding")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_short(proof, 1e-16, "columns 0 and 1 nearly cancel")

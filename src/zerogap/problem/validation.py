@@ -23,6 +23,7 @@ MOST_COMPARED = 1e9  # n d^2 up to which columns that nearly cancel are looked f
 NEARLY_NOTHING = 1e-5  # of the spread of columns: its square is a tenth of a double's digits
 MOST_NAMED = 4  # columns, in a message
 PART_OF_LARGEST = 0.1  # from which a column is named beside the one with the largest part
+UNREMARKABLE_GAP = 1e-9  # relative: below, nobody is told that rounding ended a run before its tol
 EPSILON = float(np.finfo(np.float64).eps)
 ADVICE = {
     "max_epochs": "raise max_epochs or lam",
@@ -243,10 +244,12 @@ def warn_if_short(certificate: Certificate, tol: float, columns: str = "") -> No
     rounding has stopped, which have computed what was asked for.
     """
     reason = certificate.stop_reason
-    if reason not in ADVICE or (reason == "rounding" and not columns):
-        return
     parts = certificate.parts or (certificate,)
     worst = max(parts, key=lambda part: part.relative_gap)
+    if reason not in ADVICE:
+        return
+    if reason == "rounding" and (not columns or worst.relative_gap <= UNREMARKABLE_GAP):
+        return
     which = f" of class number {parts.index(worst)}" if certificate.parts else ""
     message = (
         f"stopped ({reason}) at a relative duality gap{which} of "
