@@ -3,7 +3,7 @@
     python benchmarks/faults.py [--count N | --minutes M] [--first I] [--seed S] [--jobs N]
 
 Each trial runs one command of the table SCENES in a process of its own, over files that are there
-already, and disturbs it in one way of the table FAULTS.  What holds afterwards:
+already, and disturbs it in one way of the table FAULTS, in fault_kinds.py.  What holds afterwards:
 
 * every file that the command writes is the old one or the new one, byte for byte;
 * a command that fails says so in one line, without a traceback, and never names a temporary file;
@@ -21,7 +21,6 @@ import fcntl
 import math
 import os
 import random
-import resource
 import shutil
 import signal
 import sys
@@ -30,11 +29,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+from fault_kinds import FAULTS, SIGNALS, Scene, do_nothing, rights_can_be_lost
 
 import zerogap as zg
 from zerogap.io import container
@@ -44,22 +43,8 @@ LONGEST = 60.0  # seconds for one command
 LONGEST_LOOK = 0.1  # seconds between two looks at a command; more passes while all are stopped
 TRIALS_AT_A_TIME = 20  # for one process
 ROWS, FEATURES = 400, 5  # commands take 20 to 100 ms: most of them reading, writing and checks
-LEAST_MEMORY, MOST_MEMORY = 1 << 16, 1 << 28  # bytes that a command may take beyond what is in use
 MOST_SAID = 1 << 20  # bytes of one command's lines, read when it has ended
 STOPPED_EARLY = 3  # exit code of a command that was told to stop, and saved what it had
-NOBODY = 65534  # a user without rights
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A command, and the files that it writes: the same ones each time."""
-
-    command: str
-    writes: tuple[str, ...]
-
-    @property
-    def arguments(self) -> list[str]:
-        return self.command.split()
 
 
 SCENES = (
@@ -75,56 +60,6 @@ SCENES = (
     Scene("data convert train.svm store --force", ("store",)),
 )  # fmt: skip
 
-Fault = Callable[[random.Random, Path, Scene], None]
-
-
-def limit_file_size(rng: random.Random, folder: Path, scene: Scene) -> None:
-    """A disk that is full after so many bytes of a file."""
-    most = int(10 ** rng.uniform(0, 5))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-
-
-def limit_memory(rng: random.Random, folder: Path, scene: Scene) -> None:
-    """Memory that ends."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    more = int(math.exp(rng.uniform(math.log(LEAST_MEMORY), math.log(MOST_MEMORY))))
-    limit = pages * resource.getpagesize() + more
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-
-def limit_open_files(rng: random.Random, folder: Path, scene: Scene) -> None:
-    """A table of open files that is full."""
-    most = len(os.listdir("/proc/self/fd")) + rng.randrange(6)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def lose_rights(rng: random.Random, folder: Path, scene: Scene) -> None:
-    """A folder in which nothing may be written."""
-    folder.chmod(0o555)
-    if os.geteuid() == 0:
-        os.seteuid(NOBODY)
-
-
-def rights_can_be_lost() -> bool:
-    """Tell whether a user without rights could still read Python's own files."""
-    folders = Path(os.__file__).resolve().parents
-    return os.geteuid() != 0 or all(folder.stat().st_mode & 0o001 for folder in folders)
-
-
-def do_nothing(rng: random.Random, folder: Path, scene: Scene) -> None:
-    """Signals come from outside."""
-
-
-FAULTS: dict[str, Fault] = {
-    "killed": do_nothing,
-    "terminated": do_nothing,
-    "interrupted": do_nothing,
-    "disk full": limit_file_size,
-    "no memory": limit_memory,
-    "no open files": limit_open_files,
-    "read-only": lose_rights,
-}
-SIGNALS = {"killed": signal.SIGKILL, "terminated": signal.SIGTERM, "interrupted": signal.SIGINT}
 ABORTED = {"no memory": (127, -signal.SIGABRT, -signal.SIGSEGV)}  # by libraries that give up
 SHARE_OF_KILLS = 0.6  # of the trials
 
@@ -203,37 +138,43 @@ def essence(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def run(folder: Path, scene: Scene, fault: Callable[[], None] = lambda: None,
-        after: float = math.inf, by: int = signal.SIGKILL) -> int:  # fmt: skip
+def run(
+    folder: Path,
+    scene: Scene,
+    begin: Callable[[], None] = do_nothing,
+    strike: Callable[[Path, int], None] | None = None,
+    after: float = math.inf,
+) -> int:
     """Run a command in a process of its own; return its exit code, negative for a signal.
 
-    A signal `by` is sent after so many seconds, in which the time that this program is stopped, as
-    by Ctrl-Z or on a sleeping machine, does not count.
+    It is struck after so many seconds, in which the time that this program is stopped, as by Ctrl-Z
+    or on a sleeping machine, does not count.
     """
     sys.stdout.flush()
     heard, speaking = os.pipe()  # a terminal's lines are not on the disk that is full
     fcntl.fcntl(speaking, fcntl.F_SETPIPE_SZ, MOST_SAID)
     if (process := os.fork()) == 0:
-        _become(folder, scene, fault, speaking)
+        _become(folder, scene, begin, speaking)
     os.close(speaking)
-    waited, seen, sent = 0.0, time.monotonic(), False
+    waited, seen = 0.0, time.monotonic()
     while (found := os.waitpid(process, os.WNOHANG))[0] == 0:
         now = time.monotonic()
         waited, seen = waited + min(now - seen, LONGEST_LOOK), now
-        if not sent and waited > after:
-            os.kill(process, by)
-            sent = True
+        if strike and waited > after:
+            strike(folder, process)
+            strike = None
         if waited > LONGEST:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
             raise AssertionError(f"no end after {LONGEST:.0f} s")
         time.sleep(0.0005)
+    folder.mkdir(exist_ok=True)  # it may have been removed
     with open(heard, "rb") as lines:
         (folder / "said").write_bytes(lines.read())
     return os.waitstatus_to_exitcode(found[1])
 
 
-def _become(folder: Path, scene: Scene, fault: Callable[[], None], output: int) -> None:
+def _become(folder: Path, scene: Scene, begin: Callable[[], None], output: int) -> None:
     """Run the command in this process, its lines written to `output`, and end it."""
     code = 99
     try:
@@ -243,7 +184,7 @@ def _become(folder: Path, scene: Scene, fault: Callable[[], None], output: int) 
         os.dup2(output, 2)
         os.close(output)
         sys.argv = ["zerogap", *scene.arguments]
-        fault()
+        begin()
         from zerogap.cli import main
 
         main()
@@ -256,6 +197,8 @@ def _become(folder: Path, scene: Scene, fault: Callable[[], None], output: int) 
     finally:
         with contextlib.suppress(OSError):
             sys.stdout.flush()
+        with contextlib.suppress(ChildProcessError):
+            os.wait()  # for the other one of two writers
         os._exit(code)
 
 
@@ -299,19 +242,20 @@ def trial(number: int, seed: int) -> tuple[str, str]:
 def disturbed(rng: random.Random, folder: Path, scene: Scene, name: str, known: tuple) -> str:
     """Run a command with a fault and once more without; return what is wrong."""
     old, new, seconds = known
-    after, by = math.inf, signal.SIGKILL
-    if name in SIGNALS:
-        after, by = rng.uniform(0.0, 1.1 * seconds), SIGNALS[name]
-    code = run(folder, scene, lambda: FAULTS[name](rng, folder, scene), after, by)
-    folder.chmod(0o755)
+    fault = FAULTS[name]
+    after = rng.uniform(0.0, fault.within * seconds) if fault.strike else math.inf
+    code = run(folder, scene, lambda: fault.begin(rng, folder, scene), fault.strike, after)
+    fault.mend(folder, scene)
     early = code == STOPPED_EARLY and name in SIGNALS  # it saved the best model that it had
     for file in {*old, *new}:
         found = content(folder, scene).get(file)  # ValueError where it cannot be read
         if found not in (old.get(file), new.get(file)) and not early:
             return f"{file} is neither the old nor the new one (exit code {code})"
-    if code not in (0, -by, *ABORTED.get(name, ())) and (wrong := complaint(said(folder))):
+    expected = (0, -SIGNALS.get(name, 0), *ABORTED.get(name, ()))
+    if code not in expected and (wrong := complaint(said(folder))):
         return f"exit code {code}, {wrong}"
-    excused = name in SIGNALS or "could not write checkpoint" in said(folder)  # the run goes on
+    # A signal or the loss of the folder may come too late; without checkpoints the run goes on.
+    excused = fault.strike or "could not write checkpoint" in said(folder)
     if code == 0 and not excused and content(folder, scene) != new:
         return "it said that it succeeded"
     if (code := run(folder, scene)) != 0:  # a checkpoint is resumed, to the same bits
