@@ -160,7 +160,7 @@ def filled_cache(tmp_path_factory):
 
 @pytest.mark.parametrize("damage", ["truncated", "moved", "garbage"])
 @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-def test_damaged_caches_are_compiled_again(filled_cache, tmp_path, damage, suffix):
+def test_F3_damaged_caches_are_compiled_again(filled_cache, tmp_path, damage, suffix):
     """Truncated files, or pickles of classes that are gone, cost a compilation and one line."""
     cache = tmp_path / "cache"
     shutil.copytree(filled_cache, cache)
@@ -173,6 +173,14 @@ def test_damaged_caches_are_compiled_again(filled_cache, tmp_path, damage, suffi
     assert len(said) <= 1
     assert all("compiling it again" in text for text in said)
     assert run(FEW_KERNELS, cache) == []
+
+
+def test_F7_two_processes_compile_at_once(tmp_path):
+    command = [sys.executable, "-c", FEW_KERNELS]
+    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    both = [subprocess.Popen(command, env=variables, stdout=subprocess.PIPE) for _ in range(2)]
+    assert [json.loads(process.communicate(timeout=120)[0]) for process in both] == [[], []]
+    assert run(FEW_KERNELS, tmp_path) == []
 
 
 def test_unwritable_cache_still_fits(tmp_path):
