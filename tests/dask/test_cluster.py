@@ -4,6 +4,7 @@ import functools
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import dask.array as da
 import dask.dataframe as dd
@@ -106,6 +107,27 @@ def test_every_kind_of_collection_gives_the_same_model(client, tmp_path):
     assert not any(client.run(lambda: len(work._GROUPS)).values())  # workers hold nothing more
 
 
+def test_more_than_the_workers_may_use_is_refused_before_it_is_read(client):
+    rows = da.zeros((1_000_000, 400), chunks=(10_000, 400))
+    with pytest.raises(MemoryError, match=r"The rows take 3.2 GB; 2 workers may use 2 GB, 1 to 1"):
+        LinearClassifier().fit(rows, da.ones(1_000_000, chunks=10_000))
+
+
+def test_two_fits_at_once_are_those_of_each_alone(client):
+    X, y = make(1000, 20)
+    data = da.from_array(X, chunks=(250, 20)), da.from_array(y, chunks=250)
+
+    def fit(loss):
+        return LinearClassifier(loss, lam=1e-2, tol=1e-6).fit(*data).certificate_
+
+    alone = [fit(loss) for loss in ("hinge", "logistic")]
+    with ThreadPoolExecutor(2) as pool:
+        at_once = list(pool.map(fit, ("hinge", "logistic")))
+    for one, other in zip(alone, at_once, strict=True):
+        assert max(one.relative_gap, other.relative_gap) <= 1e-6
+        assert one.primal == pytest.approx(other.primal, rel=2e-6)
+
+
 def test_predictions_are_lazy_and_those_of_the_local_model(client, tmp_path):
     X, y = make(400, 10)
     lazy = da.from_array(X, chunks=(100, 5))
@@ -203,6 +225,47 @@ def test_frozen_worker(client, parts, pids):
         os.kill(pids[0], signal.SIGCONT)
     assert "no answer" in clf.recoveries_[0].reason
     check(clf, *parts[1:], "hinge")
+
+
+@pytest.mark.posix
+def test_a_lost_scheduler_is_said_and_another_cluster_goes_on(parts, tmp_path):
+    delayed, X, y = parts
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    common = {"lam": 1e-5, "tol": 1e-6, "checkpoint_every": 1, "checkpoint_dir": tmp_path}
+    common |= {"loss": "hinge", "n_groups": 2, "random_state": 0}
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
+        LocalCluster(**options, silence_logs=50) as cluster,
+        Client(cluster) as first,
+    ):
+        lose = once(lambda: cluster.sync(cluster.scheduler.close), at=9)
+        with pytest.raises(RuntimeError, match=r"the Dask scheduler is gone.*same checkpoint_dir"):
+            LinearClassifier(**common, client=first, callback=lose).fit(delayed)
+    assert lose.done
+    seen = []
+    with LocalCluster(**options, silence_logs=50) as cluster, Client(cluster) as second:
+        clf = LinearClassifier(**common, client=second, callback=seen.append).fit(delayed)
+    assert seen[0].certificate.relative_gap < 0.5  # it did not begin anew
+    check(clf, X, y, "hinge")
+
+
+@pytest.mark.posix
+def test_a_worker_that_joins_is_used(parts):
+    delayed, X, y = parts
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**options, silence_logs=50) as cluster, Client(cluster) as client:
+
+        def add_worker():
+            cluster.scale(2)
+            client.wait_for_workers(2, timeout=60)
+
+        callback = once(add_worker)
+        clf = LinearClassifier("hinge", lam=1e-4, tol=1e-6, n_groups=2, checkpoint_every=1,
+                               client=client, callback=callback).fit(delayed)  # fmt: skip
+    assert [recovery.reason for recovery in clf.recoveries_] == [
+        "moved to a worker that had nothing to do"
+    ]
+    check(clf, X, y, "hinge")
 
 
 def test_changed_source_file_is_refused(client, parts, tmp_path):

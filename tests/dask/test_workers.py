@@ -30,6 +30,10 @@ class Machines:
         self.frozen = set()
         self.before = []  # functions to call before a task runs
         self.calls = 0
+        self.limit = 0  # bytes of memory, 0 for none
+
+    def memory(self):
+        return [self.limit] * len(self.states)
 
     def workers(self):
         return sorted(self.states)
@@ -540,6 +544,17 @@ def test_rows_that_kill_every_worker_are_an_error_not_a_loop():
     machines.before.append(hook)
     with pytest.raises(RuntimeError, match="gave up after 5 recoveries"):
         fit(machines, chunks(*make()), max_recoveries=5)
+
+
+def test_rows_that_do_not_fit_are_refused_with_numbers():
+    machines = Machines()
+    workers = Workers(machines, chunks(*make()), "run", classify=True, size=3_000_000_000)
+    workers.load()  # nobody has a limit
+    machines.limit = 1_500_000_000
+    workers.load()
+    machines.limit -= 1
+    with pytest.raises(MemoryError, match=r"take 3 GB; 2 workers may use 3 GB, 1.5 to 1.5 GB each"):
+        workers.load()
 
 
 def test_restart_carries_the_sums_over_what_is_held():

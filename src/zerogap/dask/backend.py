@@ -26,6 +26,9 @@ class Backend(Protocol):
     def workers(self) -> list[str]:
         """Return the addresses of the workers that are alive, in a fixed order."""
 
+    def memory(self) -> list[int]:
+        """Return the bytes that each worker may use, as far as limits are known."""
+
     def submit(self, worker: str, function: Callable, *args: Any) -> Any:
         """Start a function on that worker and on no other; return a handle."""
 
@@ -65,6 +68,10 @@ class DaskBackend:
                 "the Dask scheduler is gone: start a cluster and fit again, with the same "
                 "checkpoint_dir to go on where this fit was"
             ) from error
+
+    def memory(self) -> list[int]:
+        known = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        return [int(worker["memory_limit"] or 0) for worker in known]
 
     def submit(self, worker: str, function: Callable, *args: Any) -> Future:
         with dask.config.set(_QUIET):

@@ -16,7 +16,7 @@ import dask
 from zerogap import estimators
 from zerogap.dask.backend import DaskBackend
 from zerogap.dask.fitting import connected, run_id, specs, state, train
-from zerogap.dask.sources import as_sources
+from zerogap.dask.sources import as_sources, known_size
 from zerogap.dask.workers import Workers
 from zerogap.estimators.parameters import keep
 from zerogap.losses import Loss, as_loss
@@ -93,6 +93,7 @@ class _Distributed(BaseEstimator):
                 checkpoint_every=self.checkpoint_every,
                 max_recoveries=self.max_recoveries,
                 round_timeout=self.round_timeout,
+                size=known_size(X),
             )
             try:
                 stated = state(workers.load(), classify, class_weight)

@@ -42,6 +42,14 @@ def as_sources(X: Any, y: Any = None, sample_weight: Any = None) -> list[Any]:
     return [_bundle(*parts) for parts in zip(blocks, *columns, strict=True)]
 
 
+def known_size(X: Any) -> int:
+    """Return how many bytes the rows take in memory at least, 0 if that is not known."""
+    if isinstance(X, Store):
+        return sum(block.nbytes for block in X.blocks)
+    is_dense = isinstance(getattr(X, "_meta", None), np.ndarray)
+    return int(X.nbytes) if is_dense and not np.isnan(X.nbytes) else 0
+
+
 def _is_part(item: Any) -> bool:
     return isinstance(item, Future) or dask.is_dask_collection(item)
 

@@ -78,8 +78,10 @@ class Workers:
         checkpoint_every: int = 5,
         max_recoveries: int = 50,
         round_timeout: float | None = None,
+        size: int = 0,
     ) -> None:
         self.backend, self.sources, self.run, self.classify = backend, sources, run, classify
+        self.size = size  # bytes of the rows, 0 if not known
         self.n_groups, self.checkpoint_every = n_groups, checkpoint_every
         self.max_recoveries, self.round_timeout = max_recoveries, round_timeout
         self.groups: list[list[int]] = []
@@ -97,6 +99,7 @@ class Workers:
     def load(self) -> list[Summary]:
         """Bring the rows into the workers' memory; return what there is to know about them."""
         workers = self._healthy()
+        self._check_memory()
         data = [self.backend.data(source, None) for source in self.sources]
         while (homes := self.backend.homes(data, READING_SECONDS)) is None:
             workers = self._healthy()
@@ -285,8 +288,26 @@ class Workers:
             raise RuntimeError(
                 f"gave up after {self.max_recoveries} recoveries (max_recoveries); last, chunks "
                 f"{chunks} were lost: {'; '.join(sorted(set(lost.values())))}.  Do their rows fit "
-                f"into the workers' memory?"
+                f"into the workers' memory?  {self._memory()}"
             )
+
+    def _check_memory(self) -> None:
+        """Refuse rows that cannot fit into the workers' memory."""
+        limits = self.backend.memory()
+        if all(limits) and self.size > sum(limits):
+            raise MemoryError(
+                f"the rows do not fit into the workers' memory.  {self._memory()}  Start more "
+                f"workers, give them more (memory_limit), or train from a store on one machine"
+            )
+
+    def _memory(self) -> str:
+        """Return a sentence on what the rows take and the workers have."""
+        limits = self.backend.memory()
+        rows = f"The rows take {self.size / 1e9:.2g} GB; " if self.size else ""
+        if not all(limits):
+            return f"{rows}{len(limits)} workers have no limit."
+        shares = f"{min(limits, default=0) / 1e9:.2g} to {max(limits, default=0) / 1e9:.2g} GB each"
+        return f"{rows}{len(limits)} workers may use {sum(limits) / 1e9:.2g} GB, {shares}."
 
     def _reload(self, lost: dict[int, str]) -> None:
         """Read the rows of lost groups again, on workers that are alive."""
