@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from page_pictures import PICTURES, draw
+from race_report import LEVEL
 from recorded import FOLDER, at_least, number, tables
 
 PAGE = FOLDER / "RESULTS.md"
@@ -39,6 +40,25 @@ def race() -> str:
         "loss | fits | best peer / ours, to 1e-3 | to 1e-6 | a peer is faster | not proved in 20 s"
     )
     return markdown(head, map(line, (*LOSSES, "all")))
+
+
+def behind() -> str:
+    """Return the data sets and losses where a peer was faster or ours was not proved."""
+    lost: dict[tuple[str, str], list[tuple[float, str]]] = {}
+    total: dict[tuple[str, str], int] = {}
+    for loss in LOSSES:
+        for row in tables(loss)[0]:
+            place = row["data"], loss
+            total[place] = total.get(place, 0) + 1
+            peer, cell = next((k, cell) for k, cell in row.items() if cell.startswith("**"))
+            if number(cell) < LEVEL:
+                lost.setdefault(place, []).append((number(cell), peer))
+    lines = []
+    for place, found in sorted(lost.items(), key=lambda item: min(item[1])):
+        ratio, peer = min(found)
+        share = f"{len(found)} of {total[place]}"
+        lines.append([*place, share, f"{ratio:g}" if ratio else "not proved in 20 s", peer])
+    return markdown("data | loss | fits behind | least ratio | peer", lines)
 
 
 def raw() -> str:
@@ -132,7 +152,7 @@ def gpu() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     f.__name__: f
-    for f in (race, raw, classes, certified, path, leave_one_out, out_of_core, chaos, gpu)
+    for f in (race, behind, raw, classes, certified, path, leave_one_out, out_of_core, chaos, gpu)
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,25 @@ from matplotlib.ticker import NullLocator
 from recorded import at_least, number, tables
 
 OURS, PEER, GREEN, INK = "#D55E00", "#0072B2", "#009E73", "#444444"
+LIBRARIES = {  # colour, width and kind of line
+    "zerogap": (OURS, 3.0, "-"),
+    "LIBLINEAR": (PEER, 1.5, "-"),
+    "Snap ML": (GREEN, 1.5, "-"),
+    "cyanure": ("#CC79A7", 1.5, "--"),
+    "skglm": ("#E69F00", 1.5, "--"),
+    "scikit-learn": (INK, 1.5, ":"),
+}
+LIBRARY_OF = {
+    **dict.fromkeys(
+        ("LIBLINEAR dual", "LIBLINEAR primal", "official dual", "official primal"), "LIBLINEAR"
+    ),
+    **dict.fromkeys(("snapml", "snapml, all cores"), "Snap ML"),
+    **dict.fromkeys(
+        ("newton-cg", "newton-cholesky", "lbfgs", "saga", "SGD", "Ridge direct", "Ridge cg"),
+        "scikit-learn",
+    ),
+    **{name: name for name in ("cyanure", "skglm")},
+}
 LOSSES = ("hinge", "squared-hinge", "logistic", "squared", "absolute")
 
 
@@ -23,6 +43,48 @@ def race() -> Figure:
         best = [next(c for c in row.values() if c.startswith("**")) for row in rows]
         groups[loss] = [cell for cell in best if number(cell) > 0]  # 0: ours was not proved
     return _ratios(groups, "time of the fastest peer / ours (one dot per fit)")
+
+
+def profile() -> Figure:
+    """Draw, for each library, in how many fits it is within each factor of the fastest."""
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    factors = np.geomspace(1, 10, 400)
+    left, right = figure.subplots(1, 2, sharey=True)
+    for axes, target in ((left, "1e-03"), (right, "1e-06")):
+        for library, ratios in _slower_than_fastest(target).items():
+            colour, width, line = LIBRARIES[library]
+            share = (np.array(ratios)[:, None] <= factors).mean(axis=0)
+            axes.step(factors, 100 * share, color=colour, lw=width, ls=line, label=library)
+        axes.set(xscale="log", xlim=(1, 10), ylim=(0, 101), xlabel="time / time of the fastest")
+        axes.set_xticks([1, 2, 3, 5, 10], ["1", "2", "3", "5", "10"])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_title(f"to a relative distance of {target}", fontsize=10)
+        axes.grid(color="#dddddd", lw=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+    left.set_ylabel("fits that are done, % of those it takes")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right center", frameon=False)
+    return figure
+
+
+def _slower_than_fastest(target: str) -> dict[str, list[float]]:
+    """Return each library's time over the fastest one's, infinite if it did not get there.
+
+    Where ours was not proved, whether peers got there is not recorded: they count as the fastest.
+    """
+    found: dict[str, list[float]] = {library: [] for library in LIBRARIES}
+    for row in (row for loss in LOSSES for row in tables(loss)[0] if row["target"] == target):
+        own = {"zerogap": 1.0}
+        for peer, cell in row.items():
+            if cell and peer in LIBRARY_OF:
+                reached = re.fullmatch(r"[\d.e+]+", cell.strip("*"))
+                before = own.get(LIBRARY_OF[peer], math.inf)
+                own[LIBRARY_OF[peer]] = min(before, number(cell) if reached else math.inf)
+        if 0.0 in own.values():
+            own = {name: 1.0 if time == 0.0 else math.inf for name, time in own.items()}
+        fastest = min(own.values())
+        for library, time in own.items():
+            found[library].append(time / fastest)
+    return found
 
 
 def raw() -> Figure:
@@ -195,7 +257,7 @@ def gpu() -> Figure:
 
 PICTURES: dict[str, Callable[[], Figure]] = {
     f.__name__: f
-    for f in (race, raw, classes, certified, path, leave_one_out, out_of_core, chaos, gpu)
+    for f in (race, profile, raw, classes, certified, path, leave_one_out, out_of_core, chaos, gpu)
 }
 
 
