@@ -145,7 +145,8 @@ def test_scaling_is_part_of_the_model(scale, zerogap, tmp_path):
 def test_scaling_of_short_floats(scale, zerogap, tmp_path, monkeypatch):
     X = np.random.default_rng(0).lognormal(size=(200, 5)).astype(np.float32)
     y = np.where(X[:, 0] > X[:, 1], 1, -1)
-    parts = {"X_test": X[100:], "y_test": y[100:], "groups": None}
+    names = ("a", "b", "c", "d", "e")
+    parts = {"X_test": X[100:], "y_test": y[100:], "groups": None, "feature_names": names}
     data = SimpleNamespace(X=X[:100], y=y[:100], **parts)
     monkeypatch.setattr(zg.datasets, "load", lambda name: data)
     model = tmp_path / "model.zg"
@@ -155,6 +156,8 @@ def test_scaling_of_short_floats(scale, zerogap, tmp_path, monkeypatch):
     assert "those of the training" in zerogap("certify", model, "mnist").stdout
     outcome = zerogap("predict", model, "mnist", "--json")  # of the test part
     assert json.loads(outcome.stdout)["accuracy"] == report["test_score"]
+    shown = json.loads(zerogap("show", model, "--json").stdout)["coefficients"]
+    assert sorted(c["feature"] for c in shown) == list(names)
 
 
 def test_targets_need_not_be_there(zerogap, tmp_path):

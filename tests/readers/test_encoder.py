@@ -203,6 +203,9 @@ GOOD = TABLE.fit_scaling(X, "standard").to_json()
         {"scale": [1.0, 1.0, 1.0, True]},
         {"scale": None},
         {"shift": {"0": 1.0}},
+        {"names": ["a", "b", "c", "d"]},  # columns have names of their own
+        {"columns": [], "names": ["a", "b", "c"]},
+        {"columns": [], "names": ["a", "b", "c", 4]},
         {"more": 1},
     ],
 )

@@ -101,7 +101,7 @@ def column_scaler(kind: str, has_intercept: bool) -> Any:
 
 def _data_set(name: str, encoder: Any) -> Input:
     from zerogap import datasets
-    from zerogap.readers import DataError
+    from zerogap.readers import DataError, Encoder
 
     if name not in datasets.names():
         close = get_close_matches(name, datasets.names())
@@ -109,6 +109,8 @@ def _data_set(name: str, encoder: Any) -> Input:
         raise DataError(f"{name}: neither a file nor a data set; {hint}")
     data = datasets.load(name)
     X, X_test = data.X, data.X_test
+    if encoder is None and data.feature_names is not None:
+        encoder = Encoder(X.shape[1], names=data.feature_names)
     if encoder is not None:
         X, X_test = encoder.scaled(X), None if X_test is None else encoder.scaled(X_test)
     return Input(X, data.y, X_test, data.y_test, data.groups, encoder, name)

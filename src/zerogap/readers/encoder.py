@@ -23,6 +23,7 @@ _LATER: dict[str, Any] = {  # not in the files of earlier versions
     "drop_missing": False,
     "left_out": [],
     "reading": {},
+    "names": [],
 }
 _MOST_FILLED = 1 << 25  # zeros of new, sparse data that a shift may fill: 400 MB
 
@@ -55,6 +56,8 @@ class Encoder:
         Other columns, and why each of them is no feature.
     reading : dict, optional
         How the file of the training was written, for new files that do not tell.
+    names : tuple of str
+        Names of the features of a matrix, where they are known.
 
     Examples
     --------
@@ -76,12 +79,13 @@ class Encoder:
     drop_missing: bool = False
     left_out: tuple[tuple[str, str], ...] = ()
     reading: dict[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Name of each feature, such as column or column=category; None for matrices."""
+        """Name of each feature, such as column or column=category; None where not known."""
         if not self.columns:
-            return None
+            return self.names or None
         return tuple(name for column in self.columns for name in column.features)
 
     @property
@@ -312,6 +316,7 @@ class Encoder:
             "drop_missing": self.drop_missing,
             "left_out": [list(pair) for pair in self.left_out],
             "reading": self.reading,
+            "names": list(self.names),
         }
 
     @classmethod
@@ -321,7 +326,7 @@ class Encoder:
         value = {**_LATER, **value} if set(value) >= set(_FIELDS) else value
         check(set(value) == {*_FIELDS, *_LATER}, f"needs the keys {_FIELDS}")
         n, listed, target, text_target, shift, scale = (value[name] for name in _FIELDS)
-        weight, id, drop_missing, left_out, reading = (value[name] for name in _LATER)
+        weight, id, drop_missing, left_out, reading, labels = (value[name] for name in _LATER)
         check(type(n) is int and 0 < n <= _MOST_FEATURES, "n_features is no number of features")
         check(isinstance(listed, list), "columns is no list")
         learnt = tuple(column_from_json(c) for c in listed)
@@ -337,11 +342,13 @@ class Encoder:
         sound = all(isinstance(p, list) and [type(t) for t in p] == [str, str] for p in left_out)
         check(sound, "left_out holds something else than pairs of texts")
         TableOptions.check_stored(reading)
+        check(isinstance(labels, list) and set(map(type, labels)) <= {str}, "names are no texts")
+        check(len(labels) in (0, n) and not (labels and learnt), "names are not those of features")
         shift, scale = _vector_from_json(shift, n, "shift"), _vector_from_json(scale, n, "scale")
         check(scale is None or bool((scale > 0).all()), "scale is not positive")
         check(shift is None or scale is not None, "shift without scale")
         pairs = tuple((name, why) for name, why in left_out)
-        more = (weight, id, drop_missing, pairs, reading)
+        more = (weight, id, drop_missing, pairs, reading, tuple(labels))
         return cls(n, learnt, target, text_target, shift, scale, *more)
 
 
