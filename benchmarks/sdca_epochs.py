@@ -38,7 +38,7 @@ def main() -> None:
         for intercept in (False, True):
             problem = zg.Problem(X, y, "hinge", fit_intercept=intercept)
             for layout, bucket in (("given", 8), ("shuffled", 8), ("shuffled", 64)):
-                sdca._BUCKET = bucket
+                sdca._ROWS_PER_BUCKET = bucket
                 epochs, seconds = run(problem, zg.SDCA(layout=layout))
                 order = "permutation" if layout == "given" else f"shuffled, buckets of {bucket}"
                 size = f"{X.shape[0]} x {X.shape[1]}"

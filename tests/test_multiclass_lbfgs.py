@@ -69,7 +69,7 @@ def test_its_own_estimate_is_the_gap(intercept):
     problem = make(intercept=intercept)
     state = SOLVER.begin(problem, np.random.default_rng(0))
     for _ in range(12):
-        SOLVER._steps(problem, state, 1)
+        SOLVER.steps(problem, state, 1)
     estimate = SOLVER.relative_gap(problem, state)
     certificate = problem.certificate(*SOLVER.answer(problem, state))
     assert 1e-9 < estimate < 0.1
@@ -148,7 +148,7 @@ def test_flows_of_many_classes_are_balanced_without_a_linear_program(C, monkeypa
     flow = rng.random((C, C)) ** 4
     flow *= np.exp(rng.standard_normal(C)[:, None] - 0.0)
     np.fill_diagonal(flow, 0.0)
-    monkeypatch.setattr("zerogap.problem.circulation._KEPT", 0.0)
+    monkeypatch.setattr("zerogap.problem.circulation._LEAST_KEPT", 0.0)
     monkeypatch.delattr("zerogap.problem.circulation._largest_circulation")
     balanced = flow * balancing_factors(flow)
     assert is_balanced(balanced)

@@ -45,11 +45,11 @@ def near_optimum(problem):
 
 def break_down(monkeypatch, epochs):
     """Let the device fail in the epoch after so many."""
-    steps = DeviceSDCA._steps
+    steps = DeviceSDCA.steps
 
     def failing(self, problem, state, count):
         if state.updates >= epochs * problem.shape[0]:
             raise DeviceError("the GPU has failed")
         return steps(self, problem, state, count)
 
-    monkeypatch.setattr(DeviceSDCA, "_steps", failing)
+    monkeypatch.setattr(DeviceSDCA, "steps", failing)

@@ -202,7 +202,7 @@ def test_solver_steps_back_when_nothing_was_gained():
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_solver_recovers_from_steps_that_went_astray(intercept, monkeypatch):
-    steps, strays = DeviceSDCA._steps, [2, 4]
+    steps, strays = DeviceSDCA.steps, [2, 4]
 
     def stray(self, problem, state, count):
         visited = steps(self, problem, state, count)
@@ -211,7 +211,7 @@ def test_solver_recovers_from_steps_that_went_astray(intercept, monkeypatch):
             state.alpha[:] = problem.y
         return visited
 
-    monkeypatch.setattr(DeviceSDCA, "_steps", stray)
+    monkeypatch.setattr(DeviceSDCA, "steps", stray)
     crowd(monkeypatch)
     problem = make("hinge", "dense", np.float64, False, intercept, 0.0, lam=0.03)
     run = solve(problem, zg.SDCA(), 1e-3, record="epoch")

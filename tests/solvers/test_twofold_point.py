@@ -34,7 +34,7 @@ def run(problem, tol=1e-6):
     state = method.begin(inner, np.random.default_rng(0))
     state.tol = tol
     for _ in range(200):
-        method._steps(inner, state, 1)
+        method.steps(inner, state, 1)
     return method, state, inner
 
 

@@ -17,7 +17,7 @@ from zerogap.solvers.history import Record
 from zerogap.solvers.protocol import Answer
 
 # The bound is within 10 % of the truth once this share of it is all that is undecided.
-_TIGHT = 1.0 - 1.0 / 1.1
+_UNDECIDED_SHARE = 1.0 - 1.0 / 1.1
 _AUTO = Auto()
 
 
@@ -119,7 +119,7 @@ def _audit(
     def enough(record: Record) -> bool:
         distance = own.primal - max(own.dual, record.certificate.dual)
         if goal is None:
-            done.append(record.gap <= _TIGHT * distance)
+            done.append(record.gap <= _UNDECIDED_SHARE * distance)
         else:
             done.append(distance <= goal or own.primal - record.certificate.primal > goal)
         return done[-1]

@@ -42,5 +42,5 @@ class SquaredEpsilonInsensitive(ResidualLoss):
         below = (y - z + q * a + self.eps) / (1.0 + q)  # a + s if that is negative
         return max(0.0, above) + min(0.0, below) - a
 
-    def _check(self) -> None:
+    def check(self) -> None:
         self._require(0 <= self.eps < inf, "eps must not be negative")

@@ -9,7 +9,7 @@ import typer
 from zerogap.cli import convert
 from zerogap.cli.output import USAGE, as_json, failures, print_table, printer, stop
 
-WIDTH = 96
+LINE_WIDTH = 96  # letters of a printed table
 
 Name = Annotated[str, typer.Argument(help="Name of the data set, from zerogap data list.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -152,5 +152,5 @@ def _size(size: int) -> str:
 
 def _lines(name: str, text: str) -> list[tuple[str, str]]:
     """Return a long text as rows, of which the first one has the name."""
-    lines = textwrap.wrap(text, WIDTH - 10)
+    lines = textwrap.wrap(text, LINE_WIDTH - 10)
     return [(name if k == 0 else "", line) for k, line in enumerate(lines)]

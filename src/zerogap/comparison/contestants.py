@@ -30,7 +30,7 @@ def default_solvers(problem: Problem) -> tuple[list[Solver], dict[str, str]]:
     for text in _DEFAULTS_MULTICLASS if multiclass else _DEFAULTS:
         solver = parse_solver(text)
         try:
-            solver._check(problem)
+            solver.check(problem)
             able.append(solver)
         except ValueError as error:
             unable[short_name(solver)] = str(error).removeprefix(f"{solver!r}: ")

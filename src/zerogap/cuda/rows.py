@@ -31,7 +31,7 @@ from zerogap.rows import SAMPLED_ROWS, CSRRows, DenseRows, as_rows, find_shift
 
 _VALUES_PER_PIECE = 2048  # values of a row that WIDTH threads add up; longer rows are cut
 _VALUES_PER_CONVERSION = 1 << 26  # values converted to double precision at a time
-_AT_A_TIME = 1 << 18  # threads that keep a large GPU busy
+_BUSY_THREADS = 1 << 18  # threads that keep a large GPU busy
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class DeviceDenseRows(DeviceRows):
 
     def transposed_times(self, c: Any, squared: bool = False) -> Any:
         n, d = self.shape
-        stripes = max(1, min(n // 32, _AT_A_TIME // d))
+        stripes = max(1, min(n // 32, _BUSY_THREADS // d))
         out = arrays().empty(stripes * d)
         blocks = -(-len(out) // THREADS)
         column_sums[blocks, THREADS](self.parts[0], d, view(c), squared, view(out))
@@ -179,7 +179,7 @@ class DeviceDenseRows(DeviceRows):
 def _squared(X: Any) -> Any:
     """Return X' X, in parts that are worked on at the same time if X is tall."""
     n, d = X.shape
-    parts = min(_AT_A_TIME // (d * d), n // 256)
+    parts = min(_BUSY_THREADS // (d * d), n // 256)
     if parts < 2:
         return X.T @ X
     size = n // parts

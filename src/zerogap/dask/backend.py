@@ -21,7 +21,7 @@ _QUIET = {"distributed.admin.large-graph-warning-threshold": "100GB"}  # weights
 
 
 class Backend(Protocol):
-    """A cluster: workers with an address, on which functions run and leave state behind."""
+    """A cluster: workers with addresses, which run functions and keep what these leave behind."""
 
     def workers(self) -> list[str]:
         """Return the addresses of the workers that are alive, in a fixed order."""
@@ -36,13 +36,16 @@ class Backend(Protocol):
         """Return when one of the tasks has ended, or after so many seconds."""
 
     def outcome(self, task: Any) -> Any:
-        """Return its value, RUNNING, or LOST with its worker; raise what the function raised."""
+        """Return what the function returned; RUNNING or LOST (with its worker) if it has not.
+
+        An error of the function is raised here.
+        """
 
     def cancel(self, tasks: Sequence[Any]) -> None:
         """Give up tasks, whatever state they are in."""
 
     def data(self, source: Any, worker: str | None) -> Any:
-        """Return what `submit` turns into the rows of a source, read anew on that worker."""
+        """Return a handle of the rows of a source, which that worker reads: for `submit`."""
 
     def homes(self, data: Sequence[Any], seconds: float) -> list[str | None] | None:
         """Return the worker that holds each source, None if some are not there after a while."""

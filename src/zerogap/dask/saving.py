@@ -42,7 +42,7 @@ def load(path: Path, identity: str) -> Saved | None:
     try:
         header, arrays = unpack(read_bytes(path))
         if header.get("kind") != "distributed checkpoint":
-            raise FileError("it is something else")
+            raise FileError("it is not a checkpoint of zerogap.dask")
         alphas = {int(name[6:]): a for name, a in arrays.items() if name.startswith("alpha-")}
         saved = Saved(str(header.get("run")), arrays["w"], arrays["b"], alphas)
         if not all(np.isfinite(array).all() for array in arrays.values()):

@@ -25,7 +25,7 @@ from zerogap.io.atomic import write_file
 
 __all__ = ["Bar", "DataFile", "cache_folder", "find", "make_folder", "read"]
 
-DOWNLOAD_ATTEMPTS = 3
+DOWNLOAD_ATTEMPTS = 3  # of each file, before its server is given up
 SECONDS_BEFORE_SECOND_ATTEMPT = 0.5  # twice as long before the third
 SECONDS_WITHOUT_ANSWER = 20  # of a server that is then given up
 _UNPACK = {b"\x1f\x8b": gzip.decompress, b"BZ": bz2.decompress}  # by how a file begins

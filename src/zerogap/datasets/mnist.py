@@ -46,7 +46,7 @@ SIZES = {"mnist": (50_000, 10_000, 10_000), "mini-mnist": (5_000, 1_000, 1_000)}
 
 MEAN, STD = 0.1307, 0.3081  # of the grey values of the training images, scaled to [0, 1]
 DIGITS = tuple("0123456789")
-_SPLIT_SEED = 1234
+_SPLIT_SEED = 1234  # of the rows that are set aside: the same in every process
 _VALIDATION = 6  # one row out of six is set aside for validation
 
 

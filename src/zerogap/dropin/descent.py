@@ -14,9 +14,9 @@ from zerogap.problem import Problem
 from zerogap.rows import DenseRows
 from zerogap.solvers.protocol import Answer
 
-LARGEST = 4_000_000  # numbers of a table, 32 MB, of which a centred copy is made
-WIDEST = 300  # features: their Gram matrix is in the cache
-MULTIPLICATIONS = 20_000_000  # of all sweeps, about 20 ms: what needs more is for a solver
+MOST_VALUES = 4_000_000  # numbers of a table, 32 MB, of which a centred copy is made
+MOST_FEATURES = 300  # features: their Gram matrix is in the cache
+MOST_MULTIPLICATIONS = 20_000_000  # of all sweeps, about 20 ms: what needs more is for a solver
 LEAST_GAIN = 1e-20  # of the targets' variance, of a sweep: raw columns leave a gap 1e7 times it
 
 
@@ -24,7 +24,7 @@ def descended(problem: Problem, start: Answer | None) -> Answer | None:
     """Return a start next to the optimum of a small elastic net; else the start as it is."""
     n, d = problem.shape
     elastic = type(problem.loss) is Squared and isinstance(problem.penalty, ElasticNet)
-    if not elastic or n * d > LARGEST or d > WIDEST:
+    if not elastic or n * d > MOST_VALUES or d > MOST_FEATURES:
         return start
     rows = problem.rows.X if isinstance(problem.rows, DenseRows) else problem.rows.dense()
     X, y = np.asarray(rows, dtype=np.float64), problem.y
@@ -37,7 +37,7 @@ def descended(problem: Problem, start: Answer | None) -> Answer | None:
     w = np.zeros(d) if start is None else np.array(start[0], dtype=np.float64)
     l1, l2 = problem.lam * problem.l1_ratio, problem.lam * (1.0 - problem.l1_ratio)
     enough = LEAST_GAIN * float(shares @ (y * y))
-    sweeps = MULTIPLICATIONS // (d * d)
+    sweeps = MOST_MULTIPLICATIONS // (d * d)
     gram = weighted @ X
     _descend(gram, gram @ w - weighted @ y, w, l1, l2, sweeps, enough)
     return (w, mean - float(means @ w), None) if np.isfinite(w).all() else start

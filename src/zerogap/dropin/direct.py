@@ -11,8 +11,8 @@ from zerogap.problem import Problem
 from zerogap.rows import DenseRows
 from zerogap.solvers.protocol import Answer
 
-LARGEST = 4_000_000  # numbers of a table, 32 MB: a direct solution takes up to about a second
-NARROWEST = 1_000  # the shorter side of a table: its Gram matrix is factorised
+MOST_VALUES = 4_000_000  # numbers of a table, 32 MB: a direct solution takes up to about a second
+LONGEST_SHORT_SIDE = 1_000  # the shorter side of a table: its Gram matrix is factorised
 METHODS = ("svd", "cholesky")  # of scikit-learn: "auto" is the second, with the first as a resort
 
 
@@ -25,7 +25,7 @@ def direct_answers(problems: list[Problem], method: str = "auto") -> list[Answer
     first = problems[0]
     n, d = first.shape
     ridge = type(first.loss) is Squared and isinstance(first.penalty, L2)
-    if not ridge or n * d > LARGEST or min(n, d) > NARROWEST:
+    if not ridge or n * d > MOST_VALUES or min(n, d) > LONGEST_SHORT_SIDE:
         return None
     total = float(np.sum(first.weight)) if len(first.weight) else float(n)
     model = Ridge(

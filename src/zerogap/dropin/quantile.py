@@ -15,7 +15,7 @@ from zerogap.dropin.fit import RegressorDropIn
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.validation import warn_if_short
 
-ENOUGH = 1e-6  # relative gap that counts as solved: there is no `tol`
+SOLVED_GAP = 1e-6  # relative gap that counts as solved: there is no `tol`
 
 
 class QuantileRegressor(RegressorDropIn, linear_model.QuantileRegressor):
@@ -59,10 +59,10 @@ class QuantileRegressor(RegressorDropIn, linear_model.QuantileRegressor):
             gap,
             epochs=float(found.iterations),
             seconds=time.perf_counter() - began,
-            stop_reason="converged" if gap <= ENOUGH * primal else "stalled",
+            stop_reason="converged" if gap <= SOLVED_GAP * primal else "stalled",
             solver="HiGHS",
             rounding=blur,
         )
         self._keep(found.w[None, :], np.array([found.b]), 1)
-        warn_if_short(self.certificate_, ENOUGH)
+        warn_if_short(self.certificate_, SOLVED_GAP)
         return self

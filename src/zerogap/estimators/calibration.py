@@ -25,9 +25,10 @@ from zerogap.problem import Problem
 from zerogap.problem.certificate import Certificate
 from zerogap.solvers import Auto, solve
 
-LEAVE_ONE_OUT = 2_000  # rows up to which each is left out: 0.1 to 10 s on one core
-WIDTH = 0.02  # of left-out scores, in units of their mean size: blurs a probability by .005 at most
-LAM = 1e-6  # of the sigmoid, whose feature has size 1: bends a slope by about as much
+MOST_LEFT_OUT = 2_000  # rows up to which each is left out: 0.1 to 10 s on one core
+# Of left-out scores, in units of their mean size: blurs a probability by .005 at most
+WIDTH_OF_SCORES = 0.02
+LAM_OF_SIGMOID = 1e-6  # of the sigmoid, whose feature has size 1: bends a slope by about as much
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,10 @@ def calibrate(
     y = np.asarray(y)
     two = len(model.classes_) == 2 and model._loss().task != "multiclass"
     if scores == "auto":
-        scores = "leave-one-out" if two and len(y) <= LEAVE_ONE_OUT else "folds"
+        scores = "leave-one-out" if two and len(y) <= MOST_LEFT_OUT else "folds"
     if scores == "leave-one-out":
         sizes = np.abs(np.asarray(model.decision_function(X)))
-        width = WIDTH * float(sizes.mean()) if sizes.any() else WIDTH
+        width = WIDTH_OF_SCORES * float(sizes.mean()) if sizes.any() else WIDTH_OF_SCORES
         found = leave_one_out_of(model, X, y, sample_weight, 1e-3, None, width)
         unseen, refitted = _middles(found)[:, None], found.counts["solved"] + found.counts["tied"]
     else:
@@ -121,6 +122,6 @@ def _sigmoid(
     feature = np.tile(z / size, 2)[:, None]
     labels = np.repeat([1.0, -1.0], len(z))
     both = np.append(weights * share, weights * (1.0 - share))
-    problem = Problem(feature, labels, Logistic(), LAM, both, fit_intercept=True)
+    problem = Problem(feature, labels, Logistic(), LAM_OF_SIGMOID, both, fit_intercept=True)
     found = solve(problem, Auto(), tol=1e-9, random_state=0)
     return float(found.w[0]) / size, float(found.b), found.certificate

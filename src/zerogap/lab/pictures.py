@@ -20,12 +20,12 @@ _TEXT = "#1a1d21"
 _MOST_NUMBERS = 100  # that a heat map shows
 _LEGEND_INCH = 0.085  # width of a letter of the legend
 _MOST_TICKS = 6  # along a linear axis: long numbers would overlap
-_WORTH = 5  # drawings that take as long as the start of a process
+_DRAWINGS_PER_PROCESS = 5  # take as long as the start of a process
 
 
 def save_all(drawings: Sequence[Mapping[str, Any]], folder: Path, jobs: int = 1) -> None:
     """Write drawings, by so many processes if that is worth their start."""
-    if min(jobs, len(drawings) // _WORTH) < 2:
+    if min(jobs, len(drawings) // _DRAWINGS_PER_PROCESS) < 2:
         for drawing in drawings:
             save(drawing, folder)
         return

@@ -20,7 +20,7 @@ from zerogap.datasets import Mnist, load_mnist
 from zerogap.problem import Problem
 
 LOSSES = {"svm": "multiclass-hinge", "logistic": "softmax"}
-_LOOSE = 0.1  # relative gap that is explained
+_LOOSE_GAP = 0.1  # relative gap that is explained
 NAMES = {"gd": "GD", "sgd": "SGD", "bcfw": "BCFW"}
 BLUE, ORANGE = "#0072B2", "#D55E00"  # from Okabe and Ito's palette
 
@@ -138,7 +138,7 @@ def run(settings: Settings, out: str | Path = ".", say: Say | None = None) -> Ou
     draw(result.history, settings).savefig(picture, dpi=150)
     seconds, total = result.history["seconds"][-1], time.perf_counter() - began
     say(f"\ncertificate  {result.certificate}")
-    if result.certificate.relative_gap > _LOOSE and settings.opt != "bcfw":
+    if result.certificate.relative_gap > _LOOSE_GAP and settings.opt != "bcfw":
         say(
             f"             so wide because {settings.opt} keeps no dual point: one is made of the "
             f"last scores.  More --epochs narrow it"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from zerogap.lab.experiment import Cell
 
-_TRUST = 10.0  # seconds of runs by which the costs of `costs.toml` count as measured here
+_SECONDS_TRUSTED = 10.0  # seconds of runs by which the costs of `costs.toml` count as measured here
 
 
 class Group(NamedTuple):
@@ -57,7 +57,7 @@ class Tally:
         run of a group also compiles or reads the data: of each known group the longest run counts
         with what was expected of it.
         """
-        spent = expected = _TRUST
+        spent = expected = _SECONDS_TRUSTED
         for group, found in self.seconds.items():
             if _known(group):
                 spent += sum(found) - max(found)

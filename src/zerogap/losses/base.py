@@ -108,7 +108,7 @@ class Loss(Parameters, Struct):
         """The score from which phi(.; y) and its conjugate are seen: `excess` depends on z - aim"""
         return 0.0
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Raise ValueError if a parameter is outside its range."""
 
 

@@ -103,7 +103,7 @@ class SmoothHinge(MarginLoss):
         b = a * y + (1.0 - y * z - self.gamma * a * y) / (q + self.gamma)
         return y * min(1.0, max(0.0, b)) - a
 
-    def _check(self) -> None:
+    def check(self) -> None:
         self._require(0 < self.gamma < inf, "gamma must be positive")
 
 

@@ -58,5 +58,5 @@ def as_loss(loss: str | Loss) -> Loss:
         loss = ALL_LOSSES[loss]()
     if not isinstance(loss, Loss):
         raise ValueError(f"loss must be a name or a zerogap Loss, got {loss!r}")
-    loss._check()
+    loss.check()
     return loss

@@ -134,7 +134,7 @@ class EpsilonInsensitive(ResidualLoss):
         below = a + (y - z + self.eps) / q  # the maximiser if it is negative
         return min(1.0, max(-1.0, max(0.0, above) + min(0.0, below))) - a
 
-    def _check(self) -> None:
+    def check(self) -> None:
         self._require(0 <= self.eps < inf, "eps must not be negative")
 
 
@@ -190,7 +190,7 @@ class Huber(ResidualLoss):
     def dual_step(self, a, y, z, q):
         return min(self.delta, max(-self.delta, a + (y - z - a) / (1.0 + q))) - a
 
-    def _check(self) -> None:
+    def check(self) -> None:
         self._require(0 < self.delta < inf, "delta must be positive")
 
 
@@ -244,5 +244,5 @@ class Quantile(ResidualLoss):
     def dual_step(self, a, y, z, q):
         return min(self.q, max(self.q - 1.0, a + (y - z) / max(q, TINY_CURVATURE))) - a
 
-    def _check(self) -> None:
+    def check(self) -> None:
         self._require(0 < self.q < 1, "q must lie strictly between 0 and 1")

@@ -22,8 +22,8 @@ from zerogap.solvers.history import Record
 from zerogap.solvers.protocol import Answer
 
 _ROUNDING = 1e-12  # of weights and intercepts, relative to their sizes
-_SAME_TO = 1e-6  # of a radius or interval: what is found again differs by less
-_SHARPEST = 1e-12  # relative gap beyond which rounding decides
+_SAME_WITHIN = 1e-6  # of a radius or interval: what is found again differs by less
+_LEAST_TOL = 1e-12  # relative gap beyond which rounding decides
 
 
 class RegionClaim:
@@ -51,7 +51,7 @@ class RegionClaim:
         result = solve(
             self.problem,
             Auto(),
-            tol=_SHARPEST,
+            tol=_LEAST_TOL,
             max_epochs=effort,
             callback=self._look,
             warm_start=self.answer,
@@ -89,8 +89,8 @@ class RegionClaim:
         w, b, _ = self.answer
         radius, low, high = self._compared(self._seen_from(self.stored.origin))
         most, left, right = self._compared(self.stored)
-        most += _SAME_TO * most + _ROUNDING * float(np.linalg.norm(w))
-        slack = _SAME_TO * (right - left) + _ROUNDING * (1.0 + np.abs(b).max())
+        most += _SAME_WITHIN * most + _ROUNDING * float(np.linalg.norm(w))
+        slack = _SAME_WITHIN * (right - left) + _ROUNDING * (1.0 + np.abs(b).max())
         left, right = left - slack, right + slack
         if radius <= most and (low >= left).all() and (high <= right).all():
             self.claim = "true"

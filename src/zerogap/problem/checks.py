@@ -10,7 +10,7 @@ import numpy as np
 from zerogap.errors import ScaleError
 from zerogap.losses import Loss
 
-_LARGEST_TARGET = 1e140
+_LARGEST_TARGET = 1e140  # its square, times a number of rows, is finite
 _LARGEST = 1e290  # |x|^2 / lam beyond this would overflow inside a kernel
 
 

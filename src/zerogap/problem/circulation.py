@@ -10,8 +10,9 @@ ROUNDING_OF_SUMS = 1e-13  # of the terms' sizes: more would be an imbalance
 HARDLY_ANY = 1e-12  # of all votes: those of a class that may be dropped,
 UNEVEN = 1e-6  # if so much of them is not balanced
 NEARLY_EVEN = 0.1  # of a class' flows: what they may differ by where Newton's method is sure
-_RIDGE = 1e-13  # of the diagonal: a common factor changes nothing, so nothing determines it
-_KEPT = 0.9  # share of the flow that balancing must keep, else a linear program is asked
+# Of the diagonal: a common factor changes nothing, so nothing determines it
+_RIDGE_OF_FACTORS = 1e-13
+_LEAST_KEPT = 0.9  # share of the flow that balancing must keep, else a linear program is asked
 
 
 def balancing_factors(flow: np.ndarray, largest: bool = True) -> np.ndarray:
@@ -26,7 +27,7 @@ def balancing_factors(flow: np.ndarray, largest: bool = True) -> np.ndarray:
     if is_balanced(circling):
         return (circling > 0.0) * 1.0
     best = circling * _similarity_factors(circling)
-    if not _is_circulation(best) or best.sum() < _KEPT * circling.sum():
+    if not _is_circulation(best) or best.sum() < _LEAST_KEPT * circling.sum():
         # a linear program is exact to some ten digits only, cycles are balanced one by one
         flows = (_largest_circulation(circling), circling) if largest else (circling,)
         of_cycles = max(map(_sum_of_cycles, flows), key=np.sum)
@@ -90,7 +91,9 @@ def _similarity_factors(flow: np.ndarray) -> np.ndarray:
             break
         if np.all(np.abs(missing) <= NEARLY_EVEN * through):
             bends = -flows - flows.T
-            np.fill_diagonal(bends, np.where(through > 0.0, through, 1.0) * (1.0 + _RIDGE))
+            np.fill_diagonal(
+                bends, np.where(through > 0.0, through, 1.0) * (1.0 + _RIDGE_OF_FACTORS)
+            )
             scale *= np.exp(np.clip(np.linalg.solve(bends, -missing), -1.0, 1.0))
         else:
             _sweep(flow, scale)

@@ -13,7 +13,7 @@ from zerogap.kernels.minimiser import minimiser
 from zerogap.kernels.twofold import exact_sum
 from zerogap.losses import EXACT_SLOPES
 from zerogap.problem.certificate import Certificate
-from zerogap.problem.gap import ASKED_FOR, ENOUGH, FAR, Terms
+from zerogap.problem.gap import ASKED_FOR, ENOUGH, FAR_FROM_OPTIMUM, Terms
 from zerogap.problem.places import OnProcessor
 from zerogap.problem.proving import Proof, Proving
 from zerogap.problem.refining import refinement
@@ -111,7 +111,9 @@ class Examining(Proving, OnProcessor):
         if alpha is None or not trust:
             points.append(self._own_point(z, b))
         proofs = [self.prove(w, b, z, point, tolerated, terms=terms) for point, terms in points]
-        if (alpha is None or not trust) and not proofs[-1].gap < FAR * proofs[-1].primal:
+        if (alpha is None or not trust) and not proofs[-1].gap < FAR_FROM_OPTIMUM * proofs[
+            -1
+        ].primal:
             origin = self.xp.zeros(self.dual_shape)  # far from the optimum it may be better
             proofs.append(self.prove(w, b, z, origin, tolerated))
         return min(proofs, key=lambda proof: proof.gap)

@@ -33,12 +33,13 @@ TINY = 1e-285  # more than all that underflow can add to losses, or to P and D i
 LOST_SQUARES = 1e-308  # more than underflow takes from the sum of 2^50 squares, or shares of them
 LOST_LENGTH = 1e-154  # the root of that: |x| is at most sqrt(computed x.x) + LOST_LENGTH
 CLEAR_OF_UNDERFLOW = 1e-280  # a sum of squares of which LOST_SQUARES is less than one rounding
-FAR = 0.5  # gap over P from which on D is computed by itself: it is not a difference then
+# Gap over P from which on D is computed by itself: it is not a difference then
+FAR_FROM_OPTIMUM = 0.5
 ENOUGH = 0.1  # of the gap: rounding that is not worth more precision
 CLEAR = 1e-11  # of P: more of it need not be known, whatever the gap,
 CLEAR_OF_TOLERATED = 1e-4  # or of what may be lost of P by rounding: six digits beyond `tol`
 ASKED_FOR = 1e-10  # relative gap of single certificates: a tenth of it is CLEAR of rounding
-LOST = 40.0  # at least log(1 / x) of an x that is one rounding
+LOG_OF_ROUNDING = 40.0  # at least log(1 / x) of an x that is one rounding
 EXACT = 2e-14  # of P: rounding that twice the precision seldom makes less
 
 
@@ -221,7 +222,7 @@ def conclude(
     errors = sizes.errors(terms, w, b, problem.lam)
     size = size_of(u)
     found = evaluate(problem, terms, *penalty, size, sizes.rows, errors, b)
-    if found.gap > FAR * found.primal:
+    if found.gap > FAR_FROM_OPTIMUM * found.primal:
         found = _with_dual(problem, found, terms, conjugates(), size, sizes.rows, errors, b)
     return found, errors
 
@@ -258,7 +259,7 @@ def evaluate(
     excess += _rise(2.0 * _slope(loss), loss.smoothness, excess, errors.scores)
     # a row's term is convex in its dual variables: scaled down by a factor, it rises by no more
     # than that part of its loss; where a vote is rounded to nothing, x log x is lost as well
-    lost = LOST * terms.mass if classes > 1 else 0.0
+    lost = LOG_OF_ROUNDING * terms.mass if classes > 1 else 0.0
     excess += scaled * (terms.value + moved) + feasible * (terms.value + lost) + errors.excess
     part = slack_above(problem.penalty, cost, slack, sums, off)
     gap = excess + problem.lam * part + least

@@ -284,7 +284,7 @@ class Problem(Examining, Struct):
         return w
 
     def by_class(self, u: np.ndarray) -> np.ndarray:
-        """Return the weights that `by_feature` has listed."""
+        """Undo `by_feature`."""
         return u
 
     def take(self, order: np.ndarray) -> Problem:

@@ -12,9 +12,10 @@ from zerogap.kernels.twofold import Factor, add, class_moments, twofold
 from zerogap.rows import DenseRows
 
 ROUNDS = 6  # of refinement: each gains some ten digits unless columns are nearly copies
-LARGEST_MOVE = 0.5  # of a dual variable's distance to an end of its domain, by all rounds together
+LARGEST_MOVE = 0.5  # of a dual variable's distance to an end of its domain, in all rounds together
 MOST_EQUATIONS = 1000  # of all classes: a factor of twice the precision takes a third of a second
-FIXED = 1e20  # curvature of weights that an L1 penalty holds at zero, in units of the columns
+# Curvature of weights that an L1 penalty holds at zero, in units of the columns
+CURVATURE_OF_FIXED = 1e20
 # Curvature, over that of the penalty, from which votes follow what is missing.  Where they have
 # less, at a corner of their domain, they would have to move too far.
 SUPPORTED = 1e-6
@@ -56,7 +57,7 @@ def _factor(problem: Any, w: np.ndarray, votes: np.ndarray) -> Factor:
     matrix = class_moments(dense_rows(problem), problem.share, votes)
     ridge = np.full(w.shape, SUPPORTED * problem.strength)
     if problem.l1_ratio:
-        ridge[w == 0.0] = FIXED * (problem.strength + problem.column_sizes.max() ** 2)
+        ridge[w == 0.0] = CURVATURE_OF_FIXED * (problem.strength + problem.column_sizes.max() ** 2)
     if problem.fit_intercept:
         ridge = np.column_stack([ridge, np.zeros(len(w))])
     places = np.arange(ridge.size)

@@ -19,7 +19,7 @@ from zerogap.store import Progress, Store
 from zerogap.store.sources import Options, Piece, Source
 from zerogap.store.writer import free_number, write
 
-_UNLIMITED = 1 << 62
+_UNLIMITED = 1 << 62  # rows: more than any file has
 _ROWS = 4096  # of arrays in memory that are taken at a time
 
 Report = Callable[[Progress], Any]

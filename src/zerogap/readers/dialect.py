@@ -16,8 +16,8 @@ from zerogap.readers.files import DataError
 from zerogap.readers.options import SEPARATORS, TableOptions
 
 SAMPLE = 1 << 18  # bytes that a guess is made from
-_RECORDS = 200  # of them, at most
-_MOSTLY = 0.6  # share of every second byte that is zero in UTF-16 of mostly ASCII text
+_MOST_RECORDS = 200  # of them, at most
+_ZEROS_OF_UTF16 = 0.6  # share of every second byte that is zero in UTF-16 of mostly ASCII text
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -171,7 +171,7 @@ def _wide_encoding(sample: bytes) -> str:
     """Return the encoding without a mark in which most of the text is ASCII; refuse other zeros."""
     share = {k: sample[k::2].count(0) / max(1, len(sample[k::2])) for k in (0, 1)}
     for zeros, name in ((1, "utf-16-le"), (0, "utf-16-be")):
-        if share[zeros] > _MOSTLY and share[1 - zeros] < 1.0 - _MOSTLY:
+        if share[zeros] > _ZEROS_OF_UTF16 and share[1 - zeros] < 1.0 - _ZEROS_OF_UTF16:
             return name
     line = sample.count(b"\n", 0, sample.index(b"\0")) + 1
     raise DataError(
@@ -203,7 +203,7 @@ def _records(lines: list[str], sep: str) -> list[list[str]]:
         for record in reader:
             if record:
                 found.append(record)
-            if len(found) > _RECORDS:
+            if len(found) > _MOST_RECORDS:
                 break
     except csv.Error as error:
         raise DataError(f"line {reader.line_num}: {error}") from None

@@ -20,7 +20,7 @@ from typing import IO, Any
 _PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 _ZIP = b"PK\x03\x04"
 _DAMAGES = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
-_CHUNK = 1 << 20
+_CHUNK = 1 << 20  # bytes read at a time
 
 
 class DataError(ValueError):

@@ -15,11 +15,11 @@ from zerogap.readers.files import DataError
 from zerogap.readers.options import TableOptions
 from zerogap.readers.reading import CellError
 
-MOST_CATEGORIES = 100_000
-_MOSTLY = 0.8  # a text column with this share of numbers is a numeric one with stray text
-_MANY = 100  # categories of which the user is told
+MOST_CATEGORIES = 100_000  # of a column: each is a feature with a name
+_NUMERIC_SHARE = 0.8  # a text column with this share of numbers is a numeric one with stray text
+_MANY_CATEGORIES = 100  # categories of which the user is told
 _MANY_SHARE = 0.25  # the same, as a share of the rows, from 21 categories on
-_SAMPLE = 1 << 18  # values of a column that a median comes from, if not from all
+_SAMPLED_VALUES = 1 << 18  # values of a column that a median comes from, if not from all
 _FEW_UNITS = 6  # of numbers in one column; more are rather parts of names
 _ENOUGH_ROWS = 10_000  # a column that is mostly text in so many rows is not one of numbers
 _MOST_WORDS = 1 << 20  # counted at a time; the rare half is forgotten beyond
@@ -240,7 +240,7 @@ class Tally:
         if not fits and not self.options.dates:  # left out all the same
             known = (self.rows - tally.missing for tally in self.orders.values())
             pairs = zip(self.orders.items(), known, strict=True)
-            fits = [o for (o, tally), n in pairs if tally.bad < (1.0 - _MOSTLY) * n]
+            fits = [o for (o, tally), n in pairs if tally.bad < (1.0 - _NUMERIC_SHARE) * n]
         if not fits:
             for tally in self.orders.values():
                 self._refuse_stray(tally, "dates")
@@ -264,7 +264,7 @@ class Tally:
     def _refuse_stray(self, tally: _NumberTally, what: str) -> None:
         """Refuse a column that is mostly numbers, or dates, with some other text."""
         known = self.rows - tally.missing
-        if tally.bad < (1.0 - _MOSTLY) * known and tally.stray is not None:
+        if tally.bad < (1.0 - _NUMERIC_SHARE) * known and tally.stray is not None:
             row, text = tally.stray
             raise CellError(
                 row,
@@ -310,7 +310,7 @@ class Tally:
         pooled = len(kept) < len(self.texts)
         if not kept:
             raise LeftOut(f"has no category of {least} rows or more")
-        if len(kept) > _MANY or (len(kept) > 20 and len(kept) > _MANY_SHARE * self.rows):
+        if len(kept) > _MANY_CATEGORIES or (len(kept) > 20 and len(kept) > _MANY_SHARE * self.rows):
             name = quote(self.name)
             units = self.units if self.units and len(self.units) < _FEW_UNITS else ()
             mixed = f" (numbers in {', '.join(units)}: write them in one unit)" if units else ""
@@ -364,10 +364,10 @@ class _NumberTally:
         self.total += float(known.sum())
         self.low = min(self.low, float(known.min()))
         self.sample.append(known)
-        if not self.exact and sum(map(len, self.sample)) > 2 * _SAMPLE:
+        if not self.exact and sum(map(len, self.sample)) > 2 * _SAMPLED_VALUES:
             together = np.concatenate(self.sample)
             self.rng = self.rng or np.random.default_rng(0)
-            self.sample = [self.rng.choice(together, _SAMPLE, replace=False)]
+            self.sample = [self.rng.choice(together, _SAMPLED_VALUES, replace=False)]
 
     def add_cells(
         self,

@@ -18,14 +18,14 @@ FINE, BAD_LABEL, NO_LABEL, EMPTY, BAD_PAIR, BAD_INDEX, BAD_ORDER, BAD_VALUE = ra
 # Whether rows begin with a label; where that is optional, the first row decides.
 UNLABELLED, OPTIONAL, LABELLED = range(3)
 
-PLACE = (1 << 48) - 1  # these bits of a NaN tell where its number begins
+PLACE_BITS = (1 << 48) - 1  # these bits of a NaN tell where its number begins
 _NAN = np.uint64(0xFFF8 << 48)
 _MALFORMED = -1
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _PLUS, _MINUS, _POINT, _ZERO, _COLON = b"\t\n\r #+-.0:"
 _E, _SMALL_E, _Q, _I, _D = b"Eeqid"
 
-_LEAST_POWER, _LARGEST_POWER = -342, 308
+_LEAST_POWER, _LARGEST_POWER = -342, 308  # of ten, beyond which 19 digits are zero or infinite
 _MOST_DIGITS = 19  # of a number below 2^64
 _U0, _U1, _U9, _U10, _U32, _U52, _U63 = map(np.uint64, (0, 1, 9, 10, 32, 52, 63))
 _LOW_9, _LOW_32, _LOW_52 = (np.uint64((1 << k) - 1) for k in (9, 32, 52))

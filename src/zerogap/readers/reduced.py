@@ -17,7 +17,7 @@ from zerogap.readers.files import DataError, open_source
 from zerogap.readers.formats import TABLES, open_as
 from zerogap.readers.tables import Raw, TableFile
 
-_UNLIMITED = 1 << 62
+_UNLIMITED = 1 << 62  # rows: more than any file has
 
 
 def write_without(

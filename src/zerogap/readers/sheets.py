@@ -11,7 +11,7 @@ from zerogap.readers.dialect import refuse_title
 from zerogap.readers.files import DataError, Stream
 from zerogap.readers.options import TableOptions
 
-_MOST_CELLS = 1 << 26
+_MOST_CELLS = 1 << 26  # of a sheet: a gigabyte or more of Python objects
 _LOOKED_AT = 50  # rows from which a title above the table is told
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from zerogap.readers import lines
 from zerogap.readers.files import DataError, Stream
 
-_LONGEST_LINE = 1 << 26
-_LARGEST_INDEX = 2**31 - 1
+_LONGEST_LINE = 1 << 26  # bytes: all of a line is in memory
+_LARGEST_INDEX = 2**31 - 1  # indices are kept in 32 bits
 _FEATURES_PER_ENTRY = 1000  # more columns than this for each entry: a typing error, not data
 _FEW_FEATURES = 1 << 20  # which nobody minds, however few the entries
 
@@ -172,7 +172,7 @@ class _Rows:
     def _round(self, text: bytes, numbers: np.ndarray) -> None:
         """Let Python round the numbers that the kernel has left as NaN with their place."""
         for k in np.flatnonzero(np.isnan(numbers)):
-            place = int(numbers.view(np.uint64)[k]) & lines.PLACE
+            place = int(numbers.view(np.uint64)[k]) & lines.PLACE_BITS
             numbers[k] = float(_NUMBER.match(text, place)[0])  # type: ignore[index]
             if np.isinf(numbers[k]):
                 raise DataError(f"{self._where(text, place)}: {_found(text, place)} is too large")

@@ -81,8 +81,8 @@ def settled_one_by_one(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 def settled_jointly(rows: Rows, coef: np.ndarray, region: Region, first: np.ndarray) -> np.ndarray:
     """Return for each row whether the class `first` has the largest score of one joint model.
 
-    The weights of two classes, taken together, are off by `radius` at most, so that their
-    difference is off by its double root of two, not by twice as much.
+    The weights of two classes, taken together, are off by `radius` at most.  So their difference
+    is off by sqrt(2) times the radius at most, and not by twice the radius.
     """
     scores, lengths, doubt = _products(rows, coef, [region])
     places = np.arange(len(first))

@@ -17,7 +17,7 @@ from zerogap.rows.loops import add_moments, gather, is_canonical, is_inside, mir
 from zerogap.rows.shifts import FAR, find_shift
 
 FLOATS = (np.float32, np.float64)
-FILLED = 0.3  # share of non-zeros from which products of dense copies are faster than loops
+DENSE_SHARE = 0.3  # share of non-zeros from which products of dense copies are faster than loops
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class CSRRows(Rows):
     def moments(self, h: np.ndarray) -> np.ndarray:
         """Return sum_i h_i x_i x_i' for h_i >= 0."""
         n, d = self.shape
-        if self.stored > FILLED * n * d:
+        if self.stored > DENSE_SHARE * n * d:
             total = np.zeros((d, d))
             for part in slices(n, d):
                 dense = DenseRows(self._matrix()[part].toarray())

@@ -12,7 +12,7 @@ from zerogap.rows.csr import CSRRows, check_finite, check_size, csr_rows, float_
 from zerogap.rows.dense import DenseRows
 from zerogap.rows.loops import compress
 
-SAMPLED = 250  # rows and columns that tell the share of zeros: a hundredth of a millisecond
+SAMPLED_LINES = 250  # rows and columns that tell the share of zeros: a hundredth of a millisecond
 
 
 def compact(rows: DenseRows | CSRRows) -> DenseRows | CSRRows:
@@ -23,7 +23,7 @@ def compact(rows: DenseRows | CSRRows) -> DenseRows | CSRRows:
     if isinstance(rows, CSRRows):
         return rows
     n, d = rows.shape
-    some = rows.X[:: max(1, n // SAMPLED), :: max(1, d // SAMPLED)]
+    some = rows.X[:: max(1, n // SAMPLED_LINES), :: max(1, d // SAMPLED_LINES)]
     if np.count_nonzero(some) > 0.25 * some.size or d >= 2**31:
         return rows
     limit = rows.X.size // 4

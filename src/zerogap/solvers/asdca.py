@@ -163,7 +163,7 @@ class ASDCA(Solver):
         w, b, _ = self.answer(problem, state)
         return {"hinge_primal": problem.with_loss(Hinge()).primal(w, b)}
 
-    def _steps(self, problem: Problem, state: ASDCAState, count: int) -> int:
+    def steps(self, problem: Problem, state: ASDCAState, count: int) -> int:
         n, m = problem.shape[0], self.batch_size
         if count and state.position == 0:
             steps = self.epoch_length(problem)
@@ -214,7 +214,7 @@ class ASDCA(Solver):
     def _draw(self, problem: Problem, state: ASDCAState) -> None:
         state.drawn_w, state.drawn_alpha = state.w.copy(), state.alpha.copy()
 
-    def _check(self, problem: Problem) -> None:
+    def check(self, problem: Problem) -> None:
         self._check_output()
         check_batch_size(self, problem)
         check_l2(self, problem)

@@ -273,21 +273,21 @@ class Auto(Solver):
         why = f": {state.reason}" if state.reason else ""
         return f"{state.before}{self._name(state)}{where}, chosen automatically{why}"
 
-    def _steps(self, problem: Problem, state: AutoState, count: int) -> int:
+    def steps(self, problem: Problem, state: AutoState, count: int) -> int:
         inner = self._inner(problem, state)
         if state.switch:
             self._change(problem, state)
             inner = self._inner(problem, state)
         method = self._method(state)
         if not count:
-            return method._steps(inner, state.part, 0)
+            return method.steps(inner, state.part, 0)
         if not state.stage:
             method.advance(inner, state.part, count)
             return count
         # one step of a second-order method for one epoch: made when the epoch ends
         if state.position + count < self.epoch_length(problem) or state.stalled:
             return 0
-        examples = method._steps(inner, state.part, 1)
+        examples = method.steps(inner, state.part, 1)
         self._watch(problem, inner, state, method)
         return examples
 

@@ -147,7 +147,7 @@ class BCFW(Solver):
             return problem.weights(alpha), b, alpha
         return problem.by_class(state.u), b, state.alpha.copy()
 
-    def _steps(self, problem: Problem, state: BCFWState, count: int) -> int:
+    def steps(self, problem: Problem, state: BCFWState, count: int) -> int:
         length = self.epoch_length(problem)
         if count and state.position == 0:
             state.order = self._order(length, state)
@@ -215,7 +215,7 @@ class BCFW(Solver):
             return state.rng.choice(length, size=length, p=chances / chances.sum())
         return state.rng.permutation(length)
 
-    def _check(self, problem: Problem) -> None:
+    def check(self, problem: Problem) -> None:
         self._check_output()
         self._choose("sampling", ("permutation", "random", "gap"))
         check_batch_size(self, problem)

@@ -17,9 +17,10 @@ from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.second import second_methods
 from zerogap.solvers.summed_newton import Point, Sums
 
-_MATRICES = 4  # of the Hessian's size: that of a block, the sum, a factor, and room to work
-_ROWS, _ROWS_PER_FEATURE = 20_000, 100  # of the sample that shows where to start
-_STEPS = 50  # with it, at most
+# Of the Hessian's size: that of a block, the sum, a factor, and room to work
+_MATRICES_IN_MEMORY = 4
+_LEAST_SAMPLE, _SAMPLED_PER_FEATURE = 20_000, 100  # rows that show where to start
+_MOST_SAMPLE_STEPS = 50  # with these rows
 _EMPTY = np.empty(0)
 
 
@@ -97,15 +98,15 @@ class BlockNewton(Solver):
         if state.started:
             return
         state.started = True
-        part = problem.sample(max(_ROWS_PER_FEATURE * d, _ROWS))
+        part = problem.sample(max(_SAMPLED_PER_FEATURE * d, _LEAST_SAMPLE))
         classes = len(np.unique(part.y[part.share > 0.0]))
         of_all = {"classification": 2, "multiclass": problem.n_classes}.get(problem.loss.task, 1)
         if classes < of_all or part.shape[0] < 10 * d or not (methods := second_methods(part)):
             return
         method, point = methods[0], state.point
         ahead = method.begin(part, state.rng)
-        for _ in range(_STEPS):
-            method._steps(part, ahead, 1)
+        for _ in range(_MOST_SAMPLE_STEPS):
+            method.steps(part, ahead, 1)
             gap = method.relative_gap(part, ahead)
             if gap is not None and gap <= d / part.shape[0]:
                 break
@@ -130,7 +131,7 @@ class BlockNewton(Solver):
     def relative_gap(self, problem: Any, state: BlockNewtonState) -> float:
         return state.point.relative_gap
 
-    def _steps(self, problem: Any, state: BlockNewtonState, count: int) -> int:
+    def steps(self, problem: Any, state: BlockNewtonState, count: int) -> int:
         point, passes = state.point, 0
 
         def evaluate(w: np.ndarray, b: Any) -> Sums:
@@ -165,9 +166,9 @@ class BlockNewton(Solver):
         b = summed_newton.intercept(problem, point.b)
         summed_newton.sums_at(few, point.w, b, np.zeros(few.dual_shape), point.gamma)
         for method in second_methods(few)[:1]:
-            method._steps(few, method.begin(few, np.random.default_rng(0)), 0)
+            method.steps(few, method.begin(few, np.random.default_rng(0)), 0)
 
-    def _check(self, problem: Any) -> None:
+    def check(self, problem: Any) -> None:
         why = why_not(problem)
         self._require(not why, f"{why}: use BlockSDCA")
 
@@ -184,5 +185,5 @@ def why_not(problem: Any) -> str:
     if weights > DIRECT or (problem.l1_ratio and d > max(n, FEW_FEATURES)):
         return f"takes up to {DIRECT:,} weights, there are {weights:,}"
     room = problem.spare_memory()
-    needed = 8.0 * _MATRICES * (weights + problem.n_classes) ** 2
+    needed = 8.0 * _MATRICES_IN_MEMORY * (weights + problem.n_classes) ** 2
     return "" if needed < room else f"needs {needed / 1e6:.0f} MB, {room / 1e6:.0f} MB are free"

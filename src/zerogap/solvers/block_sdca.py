@@ -110,7 +110,7 @@ class BlockSDCA(Solver):
         w = problem.to_weights(problem.by_class(state.u))
         return w, state.bias[0].copy(), state.alpha
 
-    def _steps(self, problem: Any, state: BlockState, count: int) -> int:
+    def steps(self, problem: Any, state: BlockState, count: int) -> int:
         left = count
         while True:
             near = self._take_up(problem, state)

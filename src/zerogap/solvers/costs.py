@@ -10,7 +10,7 @@ from zerogap.problem import Problem
 from zerogap.solvers.hessian import DIRECT, moments_cost, worth_sampling
 
 MOST_PASSES_LEFT = 50  # over a store: Newton's method takes about as many with kinks, ten without
-MOST_EPOCHS_LEFT = 300  # of SDCA, however cheap they are: budgets count epochs
+MOST_EPOCHS_LEFT = 300  # of SDCA: if more remain, change the method, as `max_epochs` counts them
 
 
 def has_few_features(problem: Problem) -> bool:

@@ -2,7 +2,7 @@
 
 Once dual coordinate ascent knows which dual variables are at an end, the others solve linear
 equations if the loss is made of lines and parabolas.  Coordinate ascent solves these a row at a
-time, for ever if rows are alike.
+time, which is very slow if rows are nearly collinear.
 
 Reference: J. J. Moré and G. Toraldo, "On the solution of large quadratic programming problems with
 bound constraints", SIAM Journal on Optimization 1, 1991.
@@ -65,7 +65,7 @@ def compile_for(problem: Problem) -> None:
     improve(few, np.arange(min(1, n)), 0.4 * few.y, np.zeros(d), np.zeros(2), 0.0, 1)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is not finite is no gain
+@np.errstate(over="ignore", invalid="ignore")  # steps that are not finite are rejected
 def improve(
     problem: Problem,
     places: np.ndarray,

@@ -96,7 +96,7 @@ class GD(Solver):
         """Return the objective before the last update."""
         return {"estimate": state.objective}
 
-    def _steps(self, problem: Problem, state: GDState, count: int) -> int:
+    def steps(self, problem: Problem, state: GDState, count: int) -> int:
         decreasing = self.step is None and not math.isfinite(problem.loss.smoothness)
         for t in range(state.updates + 1, state.updates + count + 1):
             if self.averaging and t > state.t0:
@@ -117,7 +117,7 @@ class GD(Solver):
     def _draw(self, problem: Problem, state: GDState) -> None:
         state.drawn_w, state.drawn_alpha = state.w.copy(), state.alpha.copy()
 
-    def _check(self, problem: Problem) -> None:
+    def check(self, problem: Problem) -> None:
         self._check_output()
         check_step(self, problem)
         check_l2(self, problem)

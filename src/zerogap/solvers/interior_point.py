@@ -46,16 +46,16 @@ from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.soft_l1 import sparsest
 
 _EMPTY = np.empty(0)
-ALMOST = 1e-6  # part of a dual variable's range that an interior point keeps from its ends
-LEAST_MU = 1e-26  # of the first mu: all that rounding leaves of a gap is larger
+NEAR_AN_END = 1e-6  # of a dual variable's range: one so near to an end is tried at the end itself
+LEAST_MU = 1e-26  # of the first mu: what rounding leaves of a gap is larger
 EXACT_GAP = 1e-14  # of the objective: no smaller mu or gap is worth having
-PART_OF_GAP = 0.1  # asked for, that mu ends with: rounding shows the more the smaller mu is
-NEAR = 0.1  # fall of the smooth function, over what a row adds to it, that is close enough
-CENTRINGS = 40  # Newton steps at most
-CORRECTED = 0.1  # predicted step from which the direction is corrected by what it predicts
+LAST_MU_OVER_GAP = 0.1  # mu ends at this share of the gap asked for: less of it shows more rounding
+CENTRED_TO = 0.1  # a Newton step that gains less than this, over a row's part, has reached the path
+MOST_CENTRINGS = 40  # Newton steps towards the central path
+LEAST_CORRECTED_STEP = 0.1  # predicted steps that are shorter are no reason for a correction
 # part that mu falls by, and steps of that kind until Newton steps help: 11 steps on easy problems,
 # where 0.2 and 2 took 13
-SLOW, SLOW_STEPS = 0.1, 3
+SLOW_FALL, SLOW_STEPS = 0.1, 3
 STEPS_WITHOUT_GAIN = 12  # until a run has stalled; not tuned
 
 
@@ -155,14 +155,14 @@ class InteriorPoint(Solver):
         """Return that of the best point, whose gap every step computes."""
         return state.best / max(abs(state.value), 1e-300) if state.best < math.inf else math.inf
 
-    def _steps(self, problem: Any, state: InteriorPointState, count: int) -> int:
+    def steps(self, problem: Any, state: InteriorPointState, count: int) -> int:
         with np.errstate(all="ignore"):  # steps that are not finite are not made
             for _ in range(count):
                 if not state.stalled:
                     self._step(problem, state)
         if not count and first_time(InteriorPoint, *problem.kind):
             few = problem.take(np.flatnonzero(problem.share)[:2])
-            self._steps(few, self.begin(few, np.random.default_rng(0)), 1)
+            self.steps(few, self.begin(few, np.random.default_rng(0)), 1)
         return 10 * count * problem.shape[0]
 
     def _system(self, problem: Any, state: InteriorPointState) -> Any:
@@ -174,7 +174,7 @@ class InteriorPoint(Solver):
         mu, parts, objective = system.mu, system.parts, system.objective()
         state.value = objective / system.total_weight
         if state.centrings:
-            near = system.recentre(state.goal) <= NEAR
+            near = system.recentre(state.goal) <= CENTRED_TO
             state.centrings = 0 if near else state.centrings - 1
             return
         gained = mu < 0.9 * state.mu or state.least_gap < 0.9 * state.gained
@@ -187,18 +187,18 @@ class InteriorPoint(Solver):
         _, longest = system.turn(0.0)
         reached = sum(part.reach(min(1.0, longest)) for part in parts) / system.products
         sigma = max(0.0, min(1.0, reached / mu)) ** 3
-        enough = max(EXACT_GAP, PART_OF_GAP * state.tol / system.products) * objective
+        enough = max(EXACT_GAP, LAST_MU_OVER_GAP * state.tol / system.products) * objective
         least = max(state.least, enough)
-        if longest < CORRECTED:
+        if longest < LEAST_CORRECTED_STEP:
             for part in parts:
                 part.stand()
         dw, longest = system.turn(max(sigma * mu, least), exact=True)
         # far from the central path the boundary must not come close
         step = min(1.0, min(max(0.9, 1.0 - sigma), 0.9999) * longest)
-        state.slow = state.slow + 1 if step * (1.0 - sigma) < SLOW else 0
+        state.slow = state.slow + 1 if step * (1.0 - sigma) < SLOW_FALL else 0
         again = mu < 0.5 * state.goal or state.slow >= 3 * SLOW_STEPS
         if state.slow >= SLOW_STEPS and mu > 100.0 * least and again:
-            state.goal, state.slow, state.centrings = 0.1 * mu, 0, CENTRINGS
+            state.goal, state.slow, state.centrings = 0.1 * mu, 0, MOST_CENTRINGS
             return
         if not (math.isfinite(step) and bool(np.isfinite(dw).all())):
             state.stalled = True
@@ -212,7 +212,7 @@ class InteriorPoint(Solver):
         if gap <= state.best and (gap <= system.objective() or mu * system.products <= small):
             state.best, state.best_w, state.best_alpha = gap, w, alpha
 
-    def _check(self, problem: Any) -> None:
+    def check(self, problem: Any) -> None:
         many = isinstance(problem.loss, MulticlassHinge)
         self._require(
             many or (problem.loss.task != "multiclass" and shape_of(problem.loss).segments > 0),
@@ -236,11 +236,11 @@ def _at_ends(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray, tol: float)
     As those of rows without influence are at the optimum.  If that costs more than there is to
     give away, they stay where they are.
     """
-    settled = np.where(np.abs(alpha) <= ALMOST, 0.0, alpha)
+    settled = np.where(np.abs(alpha) <= NEAR_AN_END, 0.0, alpha)
     if settled.ndim == 1:
         low, high = (problem.xp.empty(len(alpha)) for _ in range(2))
         problem.over_rows(set_domain, problem.loss, problem.y, low, high)
-        near = ALMOST * np.where(np.isfinite(high - low), high - low, 1.0)
+        near = NEAR_AN_END * np.where(np.isfinite(high - low), high - low, 1.0)
         settled = np.where(high - settled <= near, high, settled)
         settled = np.where(settled - low <= near, low, settled)
         settled = np.where(np.abs(alpha) <= near, 0.0, settled)

@@ -11,9 +11,9 @@ from zerogap.solvers.hessian import DAMPING, Hessian
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
 
 REFINEMENTS = 8  # of a direction at most, with and without conjugate gradients in turn
-COSTLY = 0.01  # of mu: residuals that cost more of the gap are solved for again; not tuned
-PRODUCTS = 100  # with the Hessian for one direction, at most: a guess, not tuned
-REDUCTION = 1e-12  # of the residual's square by conjugate gradients; refinement does the rest
+COSTLY_RESIDUAL = 0.01  # of mu: residuals that cost more are solved for again; not tuned
+MOST_PRODUCTS = 100  # with the Hessian for one direction, at most: a guess, not tuned
+RESIDUAL_LEFT = 1e-12  # of the residual's square by conjugate gradients; refinement does the rest
 ROUNDING = np.finfo(np.float64).eps  # of sums over rows, by the root of their square sums
 
 
@@ -90,7 +90,7 @@ class System:
             rest = self._residual(self.w + dw, [part.landing() for part in self.parts])
             if (cost := self._cost(rest[0])) < least:
                 least, best = cost, (dw, dz)
-            if not cost > COSTLY * goal or (self.accurate and cost > least):
+            if not cost > COSTLY_RESIDUAL * goal or (self.accurate and cost > least):
                 break
             more, dz_more = self._way(rest, roughly=not trial % 2)
             dw, dz = dw + more, dz + dz_more
@@ -212,8 +212,8 @@ class System:
         found, rest = np.zeros_like(target[0]), [part.copy() for part in target]
         along = eased = self.inverse(*rest)
         size = float((rest[0] * eased).sum())
-        goal = REDUCTION * size
-        for _ in range(PRODUCTS):
+        goal = RESIDUAL_LEFT * size
+        for _ in range(MOST_PRODUCTS):
             if not size > goal or self._is_rounding(rest):
                 break
             product = self._product(along)

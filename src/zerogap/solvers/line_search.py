@@ -31,7 +31,7 @@ def straight_way(direction: np.ndarray, gradient: np.ndarray, d: int) -> Way:
 
 
 SHORT_STEP, LONG_STEP = 1e-4, 0.1  # of a Newton step, that ask for more and for less damping
-LEAST_DAMPING = 1e-4
+LEAST_DAMPING = 1e-4  # of the largest curvature: from less than that on, none is added
 
 
 def adapted_damping(damping: float, step: float) -> float:

@@ -130,7 +130,7 @@ def _check_fit(problem: Any, solver: Solver) -> None:
     if ("store" if problem.streamed else "memory") not in solver.reads:
         right = "a store: use Auto" if problem.streamed else "memory: use Auto or another solver"
         raise ValueError(f"{type(solver).__name__} cannot take rows in {right}")
-    solver._check(problem)
+    solver.check(problem)
 
 
 class Way(Protocol):

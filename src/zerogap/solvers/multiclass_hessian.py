@@ -28,10 +28,11 @@ from zerogap.solvers.hessian import (
 
 ROUGH_RESIDUAL = 0.01  # of the residual's square: what is to be left of it
 ROWS_PER_FEATURE = 16  # rows per feature that make a good preconditioner
-FLAT = 1e-9  # of the largest curvature of a row: treated as zero
+FLAT_CURVATURE = 1e-9  # of the largest curvature of a row: treated as zero
 LEAST_OF_INTERCEPT = 1e-9  # curvature of an intercept, so that directions are finite
 _ONE = np.ones(1)
-_RIDGE = 1e-11  # of correlations: more than rounding, which might make them indefinite
+# Of correlations: more than rounding, which might make them indefinite
+_RIDGE_OF_CORRELATIONS = 1e-11
 
 
 @rowwise(sums=0)
@@ -91,7 +92,7 @@ class MulticlassHessian:
         self, problem: MulticlassProblem, h: np.ndarray, ridge: np.ndarray | None = None
     ) -> None:
         curvature = problem.share * h.max(axis=1) * _of_others(h).min(axis=1) / h.sum(axis=1)
-        curved = curvature >= FLAT * curvature.max()
+        curved = curvature >= FLAT_CURVATURE * curvature.max()
         if ridge is None and int(curved.sum()) <= 0.7 * len(h):
             places = np.flatnonzero(curved)
             problem, h = problem.take(places), h[places]  # type: ignore[assignment]
@@ -299,7 +300,7 @@ class MulticlassHessian:
                 matrix = np.column_stack([matrix, np.append(sums[k], column.sum())])
             places = xp.arange(len(matrix))
             largest = matrix[places, places].max()
-            matrix[places, places] += self.least + _RIDGE * largest
+            matrix[places, places] += self.least + _RIDGE_OF_CORRELATIONS * largest
             matrices.append(matrix)
         return inverses(xp.stack(matrices))
 
@@ -350,7 +351,7 @@ def inverse_of_correlations(xp: Any, matrix: np.ndarray, least: np.ndarray) -> n
     roots = np.sqrt(np.diagonal(matrix) + least)
     matrix = matrix / (roots[:, None] * roots)
     places = xp.arange(len(matrix))
-    matrix[places, places] = 1.0 + _RIDGE
+    matrix[places, places] = 1.0 + _RIDGE_OF_CORRELATIONS
     return xp.linalg.inv(matrix)
 
 

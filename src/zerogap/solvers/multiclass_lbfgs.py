@@ -28,11 +28,13 @@ from zerogap.solvers.multiclass_hessian import (
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.warm_votes import apart
 
-PAIRS = 10  # steps that are remembered: 30 were measured to save a tenth of the steps at C = 100
+# Steps that are remembered: 30 were measured to save a tenth of the steps at C = 100
+PAIRS_REMEMBERED = 10
 ROWS_PER_FEATURE = 8  # of the sample whose moments are the first Hessian
-LEAST_PRECISE = 1e-5  # relative gap down to which products in single precision are enough
-UNEVEN = 100.0  # largest column over the median: 1e3 was measured to take twice Newton's time
-LONGEST_OF_INTERCEPT = 1.0  # step: odds change by a factor of e, where parabolas begin to mislead
+SINGLE_PRECISION_GAP = 1e-5  # relative gap down to which products in single precision are enough
+# Largest column over the median: 1e3 was measured to take twice Newton's time
+UNEVEN_COLUMNS = 100.0
+LONGEST_INTERCEPT_STEP = 1.0  # odds change by a factor of e, where parabolas begin to mislead
 LEAST_BEND = 1e-12  # of |step| |change|: less curvature along a step is rounding
 BYTES_PER_VOTE = 70.0  # of this method and of a certificate, for each row and class
 _EMPTY = np.empty(0)
@@ -142,10 +144,10 @@ class MulticlassLBFGS(Solver):
     def is_stalled(self, state: MulticlassLBFGSState) -> bool:
         return state.stalled
 
-    def _steps(self, problem: Any, state: MulticlassLBFGSState, count: int) -> int:
+    def steps(self, problem: Any, state: MulticlassLBFGSState, count: int) -> int:
         if not count and first_time(MulticlassLBFGS, *problem.kind):
             few = problem.take(problem.xp.arange(min(2, problem.shape[0])))
-            self._steps(few, self.begin(few, np.random.default_rng(0)), 1)
+            self.steps(few, self.begin(few, np.random.default_rng(0)), 1)
         passes = 0
         for _ in range(count):
             if not len(state.scale):
@@ -214,7 +216,7 @@ class MulticlassLBFGS(Solver):
             self._settle(problem, state)
         self._set_gradient(problem, state)
         self._remember(state, state.w - before, state.gradient - gradient)
-        if state.single and (worn or state.residual <= LEAST_PRECISE * state.value):
+        if state.single and (worn or state.residual <= SINGLE_PRECISION_GAP * state.value):
             state.single = False
             return 2 + self._look_around(problem, state)
         if worn:  # rounding, or what the last steps have shown misleads
@@ -235,8 +237,8 @@ class MulticlassLBFGS(Solver):
         """Add a step to those that the next direction is made of."""
         sizes = math.sqrt(_dot(step, step) * _dot(change, change))
         if _dot(step, change) > LEAST_BEND * sizes:
-            state.steps = np.concatenate([state.steps[1 - PAIRS :], step[None]])
-            state.changes = np.concatenate([state.changes[1 - PAIRS :], change[None]])
+            state.steps = np.concatenate([state.steps[1 - PAIRS_REMEMBERED :], step[None]])
+            state.changes = np.concatenate([state.changes[1 - PAIRS_REMEMBERED :], change[None]])
 
     def _direction(self, state: MulticlassLBFGSState) -> np.ndarray:
         """Return minus the gradient times the inverse Hessian, as the last steps have shown it."""
@@ -250,7 +252,7 @@ class MulticlassLBFGS(Solver):
             found += (part - _dot(change, found) / bend) * step
         return found
 
-    def _check(self, problem: Any) -> None:
+    def check(self, problem: Any) -> None:
         known = isinstance(problem.loss, Softmax) and isinstance(problem.penalty, L2)
         self._require(known, "needs the softmax and an L2 penalty: use SDCA")
         needed, free = needed_memory(problem), problem.free_memory()
@@ -268,13 +270,13 @@ def suits(problem: Any) -> bool:
         return False
     sizes = problem.column_sizes
     used = sizes[sizes > 0.0]
-    return len(used) > 0 and float(used.max()) <= UNEVEN * float(np.median(used))
+    return len(used) > 0 and float(used.max()) <= UNEVEN_COLUMNS * float(np.median(used))
 
 
 def needed_memory(problem: Any) -> float:
     """Return the bytes that the method and its certificates need beyond the data, at most."""
     flat, d = math.prod(problem.weight_shape), problem.shape[1]
-    pairs = 16.0 * (PAIRS + 3) * flat + 24.0 * min(d, DIRECT) ** 2
+    pairs = 16.0 * (PAIRS_REMEMBERED + 3) * flat + 24.0 * min(d, DIRECT) ** 2
     return pairs + BYTES_PER_VOTE * math.prod(problem.dual_shape)
 
 
@@ -328,7 +330,7 @@ def _newton_step_of_intercepts(problem: Any, c: np.ndarray) -> np.ndarray:
     bends[places, places] = 0.0
     bends[places, places] = -bends.sum(axis=1) * (1.0 + LEAST_OF_INTERCEPT) + LEAST_OF_INTERCEPT / C
     step = xp.linalg.solve(bends, -c.sum(axis=0, dtype=np.float64))
-    return np.clip(step - step.mean(), -LONGEST_OF_INTERCEPT, LONGEST_OF_INTERCEPT)
+    return np.clip(step - step.mean(), -LONGEST_INTERCEPT_STEP, LONGEST_INTERCEPT_STEP)
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> float:

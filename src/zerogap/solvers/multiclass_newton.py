@@ -25,18 +25,19 @@ from zerogap.solvers.polish import is_worth_polishing, polished
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.warm_votes import apart, as_centre, listed, vote
 
-PRODUCTS_ON_PROCESSOR = 4  # the same, on a processor
-PRODUCTS_ON_GPU = 8  # with the Hessian, that are cheaper than a new preconditioner there
-MOST_DIRECT = 3000  # weights, those of all classes, up to which the whole Hessian is factorised:
-FEW_WEIGHTS = 100  # up to so many at once,
-PRODUCTS_BEFORE_DIRECT = 60  # with more when one direction has taken so many products
-FIRST = 0.3  # of the loss at the start: the first temperature
-COOLER = 0.35  # from one temperature to the next
-BALANCE = 2.0  # the sub-problem's part of the gap at which its centre moves, by smoothing's
+# Products with the Hessian that are cheaper than a new preconditioner.
+PRODUCTS_ON_PROCESSOR, PRODUCTS_ON_GPU = 4, 8
+MOST_DIRECT = 3000  # weights of all classes together up to which the whole Hessian is factorised:
+FEW_WEIGHTS = 100  # at once if there are so few,
+PRODUCTS_BEFORE_DIRECT = 60  # else when one direction has taken so many products
+FIRST_TEMPERATURE = 0.3  # of the loss at the start
+COOLING = 0.35  # one temperature over the one before
+# The centre moves when the sub-problem's part of the gap is so many times smoothing's
+BALANCE = 2.0
 # Relative gap up to which weights of a loss with kinks are worth more than none; above, votes of
 # coordinate ascent with weights of zero took a quarter fewer passes over images than either alone
 USEFUL_WEIGHTS = 0.5
-LEAST = 1e-5  # of the first temperature
+LEAST_TEMPERATURE = 1e-5  # of the first one: less shows the rounding of scores
 _EMPTY = np.empty(0)
 
 
@@ -109,8 +110,8 @@ class MulticlassNewton(Solver):
             state.w[:, d] = problem.first_intercept()
         state.z = zeros(problem.dual_shape) + (state.w[:, d] if problem.fit_intercept else 0.0)
         if not math.isfinite(problem.loss.smoothness):
-            state.mu = FIRST * problem.mean_loss(state.z)
-            state.least = LEAST * state.mu
+            state.mu = FIRST_TEMPERATURE * problem.mean_loss(state.z)
+            state.least = LEAST_TEMPERATURE * state.mu
             state.centre = zeros(problem.dual_shape) - math.log(C)
         alpha = zeros(problem.dual_shape)
         if warm is not None:
@@ -147,7 +148,7 @@ class MulticlassNewton(Solver):
         ahead = self.begin(part, state.rng)
         self.prepare(part, ahead)
         for _ in range(50):
-            self._steps(part, ahead, 1)
+            self.steps(part, ahead, 1)
             if self.relative_gap(part, ahead) <= d / size:
                 break
         state.w, state.z = ahead.w, all_scores(problem, ahead.w)
@@ -167,7 +168,7 @@ class MulticlassNewton(Solver):
     def relative_gap(self, problem: Any, state: MulticlassNewtonState) -> float:
         return (state.excess + state.residual) / max(state.value, 1e-300)
 
-    def _steps(self, problem: Any, state: MulticlassNewtonState, count: int) -> int:
+    def steps(self, problem: Any, state: MulticlassNewtonState, count: int) -> int:
         passes = 0
         for _ in range(count):
             if state.mu and state.steps and state.residual <= BALANCE * state.excess:
@@ -182,7 +183,7 @@ class MulticlassNewton(Solver):
     def _move_centre(self, state: MulticlassNewtonState) -> None:
         state.centre = as_centre(state.p)
         if state.steps <= 8:
-            state.mu = max(COOLER * state.mu, state.least)
+            state.mu = max(COOLING * state.mu, state.least)
         elif state.steps > 20:
             state.mu *= 2.0
         state.steps = 0
@@ -322,9 +323,9 @@ class MulticlassNewton(Solver):
 
     def _compile(self, problem: Any) -> None:
         few = problem.take(problem.xp.arange(min(2, problem.shape[0])))
-        self._steps(few, self.begin(few, np.random.default_rng(0)), 1)
+        self.steps(few, self.begin(few, np.random.default_rng(0)), 1)
 
-    def _check(self, problem: Any) -> None:
+    def check(self, problem: Any) -> None:
         if not isinstance(problem.penalty, L2):
             self._require(
                 math.prod(problem.weight_shape) <= MOST_DIRECT and not problem.on_device,

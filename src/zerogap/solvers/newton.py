@@ -26,18 +26,23 @@ from zerogap.solvers.polish import is_worth_polishing, polished
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.responses import first_gamma, mark_movable, respond, sum_excess, two_like
 
-BALANCE = 0.5  # the sub-problem's part of the gap at which its centre moves
+# The centre moves when the sub-problem's part of the gap is so many times smoothing's
+BALANCE = 0.5
+# Steps of a sub-problem: after few the next one is smoothed less, after many more.
+FEW_STEPS, MANY_STEPS = 8, 20
+LESS_SMOOTHING = 0.3  # one gamma over the one before, where few steps solved the sub-problem
 ROWS_PER_SAMPLED = 8  # one row in so many shows where to start
 SAMPLED_PER_FEATURE = 10  # rows, at least
 # Steps on the sampled rows at most: at a large C their optimum leads astray
 SAMPLE_STEPS, SAMPLE_STEPS_WITH_KINKS = 5, 50
-SMALL = 10_000  # stored values up to which all rows are as quickly read as some of them
-SOLVED = 1e-3  # part of a sub-problem's gap that a step may still gain: what is left is rounding
-FEW_FEATURES = 300  # with an L1 penalty: more than rows, and coordinate descent is faster
+FEW_VALUES = 10_000  # stored values up to which all rows are as quickly read as some of them
+SUBPROBLEM_GAIN = 1e-3  # of a sub-problem's gap: a step that can gain less has solved it
+# With an L1 penalty; if there are more, and fewer rows, coordinate descent is faster
+FEW_FEATURES = 300
 # Of P, on a parabola, or of the tolerance where it is known: the gap that conjugate gradients may
 # leave.  A parabola's Hessian is at hand for further steps; the rest is for what is not quadratic.
 PARABOLA_GAP, STEP_PART = 1e-7, 0.5
-POLISH_PATIENCE = 8  # steps after a dual point that was none the better: it takes several passes
+STEPS_BETWEEN_POLISHES = 8  # after a polish that gained nothing: each takes several passes
 _EMPTY = np.empty(0)
 
 
@@ -77,7 +82,7 @@ class NewtonState(State):
     damping: float = 0.0  # part of the largest curvature that is added to each row's own
     unpolished: float = math.inf  # the residual of the step before, as it was
     unpolishable: int = 0  # steps for which no better one is looked for: the last was none
-    patience: int = POLISH_PATIENCE  # how many of them there are next time
+    patience: int = STEPS_BETWEEN_POLISHES  # how many of them there are next time
     part: Problem | None = field(default=None, metadata={"saved": False})  # the near rows
     hessian: Any = field(default=None, metadata={"saved": False})  # of a parabola, for all steps
     fused: bool = False  # whether steps take one pass each, and keep nothing as long as the data
@@ -155,7 +160,7 @@ class Newton(Solver):
         ahead = self.begin(part, state.rng)
         self.prepare(part, ahead)
         for _ in range(SAMPLE_STEPS_WITH_KINKS if ahead.gamma else SAMPLE_STEPS):
-            self._steps(part, ahead, 1)
+            self.steps(part, ahead, 1)
             if self.relative_gap(part, ahead) <= d / size:
                 break
         state.w, state.b, alpha = self.answer(part, ahead)
@@ -189,7 +194,7 @@ class Newton(Solver):
     def relative_gap(self, problem: Problem, state: NewtonState) -> float:
         return (state.excess + state.residual) / max(state.value, 1e-300)
 
-    def _steps(self, problem: Problem, state: NewtonState, count: int) -> int:
+    def steps(self, problem: Problem, state: NewtonState, count: int) -> int:
         passes = 0
         for _ in range(count):
             if state.fused and fused.step(problem, state):
@@ -215,9 +220,9 @@ class Newton(Solver):
 
     def _move_centre(self, problem: Problem, state: NewtonState) -> None:
         state.centre = state.polished.copy() if len(state.polished) else self._alpha(state)
-        if state.steps <= 8:
-            state.gamma = max(0.3 * state.gamma, state.least)
-        elif state.steps > 20:
+        if state.steps <= FEW_STEPS:
+            state.gamma = max(LESS_SMOOTHING * state.gamma, state.least)
+        elif state.steps > MANY_STEPS:
             state.gamma *= 2.0
         state.steps = 0
 
@@ -234,7 +239,7 @@ class Newton(Solver):
             reach = radius * np.sqrt(problem.sqnorms + problem.fit_intercept)
             data = (problem.loss, problem.y, z, *smoothed, reach, movable)
             problem.over_rows(mark_movable, *data)
-        if math.isinf(radius) or movable.sum() > 0.5 * n or problem.rows.stored <= SMALL:
+        if math.isinf(radius) or movable.sum() > 0.5 * n or problem.rows.stored <= FEW_VALUES:
             state.radius, state.near, state.part = math.inf, problem.xp.arange(n), problem
             state.near_z, state.near_alpha, state.near_h = z, alpha.copy(), h
             state.far_u, state.far_mean, state.far_value = np.zeros_like(state.w), 0.0, 0.0
@@ -304,7 +309,7 @@ class Newton(Solver):
         if len(state.mu):
             self._cool(problem, state, -way.slope)
         self._measure(problem, part, state, left)
-        done = not state.gamma or -way.slope <= SOLVED * state.residual
+        done = not state.gamma or -way.slope <= SUBPROBLEM_GAIN * state.residual
         worth = done and part is problem and is_worth_polishing(problem, state, way.slope)
         if worth and not state.unpolishable:
             self._polish(problem, state)
@@ -412,9 +417,9 @@ class Newton(Solver):
         if not gamma and fused.can_fuse(few):
             fused.step(few, probe)
         probe.alpha, probe.centre = np.zeros(n), np.zeros(n)
-        self._steps(few, probe, 1)
+        self.steps(few, probe, 1)
 
-    def _check(self, problem: Problem) -> None:
+    def check(self, problem: Problem) -> None:
         known = type(problem.loss).stiffness is not Loss.stiffness
         self._require(known, f"{problem.loss} has no stiffness(a, y), which Newton's method needs")
         check_memory(self, problem)

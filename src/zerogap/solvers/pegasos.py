@@ -64,8 +64,8 @@ class Pegasos(StochasticSubgradient):
     def _ball(self, problem: Problem) -> float:
         return 1.0 / math.sqrt(problem.lam) if self.projection else math.inf
 
-    def _check(self, problem: Problem) -> None:
-        super()._check(problem)
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
         loss = problem.loss
         lipschitz = math.isfinite(loss.lipschitz)
         self._require(lipschitz, f"needs a Lipschitz loss, {loss!r} is none: use SGD, GD or SDCA")

@@ -69,7 +69,8 @@ def empty_like(other: str, dtype: Any = np.float64) -> Any:
 class Solver(Parameters):
     """Base of the solvers: a small frozen object of hyper-parameters.
 
-    A solver defines ``begin``, ``_steps`` and ``answer``; see `zerogap.SDCA` for the shape.
+    A solver defines ``begin``, ``steps`` and ``answer``, and ``check`` to refuse parameters or
+    problems; see `zerogap.SDCA` for the shape.
 
     Examples
     --------
@@ -92,7 +93,7 @@ class Solver(Parameters):
         """Return w, b and the dual point (None if the solver has none) by the output rule."""
         raise NotImplementedError
 
-    def _steps(self, problem: Problem, state: Any, count: int) -> int:
+    def steps(self, problem: Problem, state: Any, count: int) -> int:
         """Make `count` updates, all in the same epoch; return the number of examples visited.
 
         Called with 0 once before the clock starts, so that compilation is not timed.
@@ -129,7 +130,7 @@ class Solver(Parameters):
             for pause in (state.t0, draw):
                 until = pause if state.updates < pause < until else until
             count = until - state.updates
-            state.examples += self._steps(problem, state, count)
+            state.examples += self.steps(problem, state, count)
             state.updates += count
             state.position = (state.position + count) % length
             if self.output == "random" and state.updates == draw:
@@ -200,5 +201,5 @@ class Solver(Parameters):
         whole = t0 is None or (isinstance(t0, int) and not isinstance(t0, bool) and t0 >= 0)
         self._require(whole, "t0 must be a number of updates >= 0")
 
-    def _check(self, problem: Problem) -> None:
+    def check(self, problem: Problem) -> None:
         """Raise ValueError if a hyper-parameter is impossible, or impossible for this problem."""

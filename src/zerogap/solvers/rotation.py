@@ -30,13 +30,14 @@ FEW_ROWS = 1000  # up to which their inner products are worth computing
 MANY_FEATURES = 200  # from which that is worth it
 MOST_ROTATED = 400  # features: rotations take O(d^3), a second for so many
 MOST_VALUES = 2e7  # of a dense copy
-CHEAP = 3e7  # n d^2 up to which a rotation takes some milliseconds
+CHEAP_ROTATION = 3e7  # n d^2 up to which a rotation takes some milliseconds
 SMALL_PIVOT = 1e-9  # of the features' correlations, below which they are nearly copies
-APART = 0.5  # smallest pivot of columns that are rotated as well as can be
-NEGLIGIBLE = 1e-20  # mean square of a column over lam: half of that is all that its weight gains
+ORTHOGONAL_PIVOT = 0.5  # the smallest pivot from which on columns need no further rotation
+# Mean square of a column over lam: half of that is all that its weight gains
+NEGLIGIBLE_SQUARE = 1e-20
 MORE_ROTATIONS = 2  # at most: the first one leaves copies that differ by less than 1e-14
-_SWEEPS = 40  # over all pairs of columns; ten are usual
-_COLUMNS = 1 << 16  # of X, converted at a time
+_MOST_SWEEPS = 40  # over all pairs of columns; ten are usual
+_COLUMNS_PER_PIECE = 1 << 16  # of X, converted at a time
 
 
 class Coordinates(NamedTuple):
@@ -57,7 +58,7 @@ def simpler(problem: Problem, raw: bool) -> Coordinates:
         dense = isinstance(problem.rows, DenseRows)
         if dense and n <= FEW_ROWS and d >= max(2 * n, MANY_FEATURES):
             return _condensed(problem)
-        if raw and n * d * d <= CHEAP and can_rotate(problem) and _has_copies(problem):
+        if raw and n * d * d <= CHEAP_ROTATION and can_rotate(problem) and _has_copies(problem):
             return rotated(problem)
     return Coordinates(problem, lambda w: w, lambda w, alpha: w)
 
@@ -74,11 +75,11 @@ def _condensed(problem: Problem) -> Coordinates:
     X = cast("DenseRows", problem.rows).X
     n, d = X.shape
     gram = np.zeros((n, n))
-    for start in range(0, d, _COLUMNS):
-        part = X[:, start : start + _COLUMNS].astype(np.float64, copy=False)
+    for start in range(0, d, _COLUMNS_PER_PIECE):
+        part = X[:, start : start + _COLUMNS_PER_PIECE].astype(np.float64, copy=False)
         gram += part @ part.T
     diagonal = np.diagonal(gram).copy()
-    for ridge in 10.0 ** np.arange(-16, 0):  # no more than equal rows and rounding ask for
+    for ridge in 10.0 ** np.arange(-16, 0):  # the least with which equal rows have a factor
         with contextlib.suppress(linalg.LinAlgError):
             factor = linalg.cholesky(gram, lower=True, check_finite=False)
             return _with_factor(problem, np.ascontiguousarray(factor))
@@ -123,12 +124,15 @@ def rotated(problem: Problem) -> Coordinates:
     basis = orthonormalised(_principal_axes(problem.share, given[0]))
     columns = matrix_product(given, basis)
     for _ in range(MORE_ROTATIONS):
-        if _smallest_pivot(columns[0].T @ (problem.share[:, None] * columns[0])) >= APART:
+        if (
+            _smallest_pivot(columns[0].T @ (problem.share[:, None] * columns[0]))
+            >= ORTHOGONAL_PIVOT
+        ):
             break
         basis = matrix_product(basis, orthonormalised(_principal_axes(problem.share, columns[0])))
         columns = matrix_product(given, basis)
     squares, turned = problem.share @ np.square(columns[0]), columns[0]
-    turned[:, squares <= NEGLIGIBLE * problem.strength] = 0.0
+    turned[:, squares <= NEGLIGIBLE_SQUARE * problem.strength] = 0.0
     rows = DenseRows(np.ascontiguousarray(turned))
     rotated = problem._with(rows=rows, sqnorms=rows.sqnorms, origin=np.empty(0))
     back = transposed(basis)
@@ -153,7 +157,7 @@ def _orthogonalised(triangle: np.ndarray) -> np.ndarray:
     """Return the rotation after which the columns of a matrix are orthogonal."""
     size = triangle.shape[1]
     work, basis = triangle.copy(order="F"), np.asfortranarray(np.eye(size))
-    for _ in range(_SWEEPS):
+    for _ in range(_MOST_SWEEPS):
         if not _sweep(work, basis):
             break
     return basis

@@ -104,7 +104,7 @@ class Run:
         self.take_record(resumed, point, constant if known else None)
         self.seconds, self.cpu_seconds = self.seconds + spent[0], self.cpu_seconds + spent[1]
         if not self.problem.on_device:
-            self.solver._steps(self.problem, self.state, 0)  # compiles, outside the clock
+            self.solver.steps(self.problem, self.state, 0)  # compiles, outside the clock
         with self._clock():
             self.solver.prepare(self.problem, self.state)
 

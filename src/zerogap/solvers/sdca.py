@@ -25,8 +25,8 @@ from zerogap.solvers.sdca_steps import block_steps, modified_sgd, sdca_steps
 
 # Rows visited together: one cache line of alpha.  Larger buckets are hardly faster per epoch, but
 # 64 fixed neighbours cost 2.5 times the epochs on data with few features (benchmarks/TABLES.md).
-_BUCKET = 8
-_WORTH_COPYING = 16_000_000  # bytes: below, the data stay in cache whatever the order
+_ROWS_PER_BUCKET = 8
+_BYTES_WORTH_COPYING = 16_000_000  # bytes: below, the data stay in cache whatever the order
 # Passes over the undecided rows between two over all: few while many a row is decided wrongly,
 # more of them where a row has many dual variables
 FIRST_PASSES, LAST_PASSES, LAST_PASSES_OF_MANY = 4, 20, 40
@@ -55,9 +55,9 @@ class SDCAState(State):
     moved: np.ndarray = empty_like("order", np.bool_)  # in this pass
     members: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # undecided places
     chosen: np.ndarray = empty_like("order", np.int64)  # members to visit
-    tally: float = 0.0  # of the gap, by the rows visited in this pass
+    tally: float = 0.0  # what the rows visited in this pass add to the gap
     estimate: float = math.inf  # the tally of the last pass over all rows
-    unit: float = math.nan  # the factor that makes a relative gap of it
+    unit: float = math.nan  # multiplies `estimate` into a relative gap
     limit: int = LEAST_PRODUCTS  # products of the next step on the free variables
     recent: np.ndarray = empty_like("u")  # at the ends of recent passes
     recent_b: Any = 0.0
@@ -212,14 +212,14 @@ class SDCA(Solver):
             state.unit *= record.gap / state.estimate if known else FIRST_UNIT
 
     def finishes(self, problem: Problem, state: SDCAState) -> bool:
-        """Tell whether rows have been decided, so that steps on the face will be made."""
+        """Tell whether steps on the free variables will be made: most rows have been decided."""
         return self.finish and state.span > FIRST_PASSES and has_faces(problem)
 
     def _watches(self, problem: Problem) -> bool:
         """Tell whether to sum up what the visited rows add to the gap."""
         return isinstance(problem, MulticlassProblem) or (self.finish and has_faces(problem))
 
-    def _steps(self, problem: Problem, state: SDCAState, count: int) -> int:
+    def steps(self, problem: Problem, state: SDCAState, count: int) -> int:
         n, products = problem.shape[0], 0
         if count and state.copied:
             self.prepare(problem, state)
@@ -310,7 +310,7 @@ class SDCA(Solver):
                 state.chosen = np.arange(len(state.members))
             else:
                 state.chosen = np.sort(state.chosen[state.moved])
-            size = _BUCKET if len(state.layout) else 1
+            size = _ROWS_PER_BUCKET if len(state.layout) else 1
             state.chosen = state.chosen[_shuffled(state.rng, len(state.chosen), size)]
             state.order = state.members[state.chosen]
         else:
@@ -349,16 +349,19 @@ class SDCA(Solver):
         if not len(state.layout):
             return state.rng.permutation(n)
         cyclic = self.sampling == "cyclic"
-        order = np.arange(n) if cyclic else _shuffled(state.rng, n, _BUCKET)
+        order = np.arange(n) if cyclic else _shuffled(state.rng, n, _ROWS_PER_BUCKET)
         return order if state.copied else state.layout[order]
 
     def _shuffles(self, problem: Problem) -> bool:
         if self.sampling == "random" or self.layout == "given":
             return False
-        large = problem.rows.nbytes >= _WORTH_COPYING and problem.shape[0] >= 100 * _BUCKET
+        large = (
+            problem.rows.nbytes >= _BYTES_WORTH_COPYING
+            and problem.shape[0] >= 100 * _ROWS_PER_BUCKET
+        )
         return large or self.layout == "shuffled"
 
-    def _check(self, problem: Problem) -> None:
+    def check(self, problem: Problem) -> None:
         self._choose("sampling", ("permutation", "random", "cyclic"))
         self._check_output("recent")
         self._choose("start", (None, "sgd"))

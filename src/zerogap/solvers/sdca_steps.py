@@ -8,7 +8,7 @@ from zerogap.kernels.instructions import prefetch
 from zerogap.kernels.jit import kernel
 from zerogap.rows import CLASSES
 
-_AHEAD = 16  # rows between asking for one and using it
+_ROWS_AHEAD = 16  # rows between asking for one and using it
 
 
 @kernel
@@ -29,13 +29,13 @@ def sdca_steps(
     last = len(order) - 1
     for k in range(len(order)):
         # Random order defeats the processor's own guesses; told ahead, it hides memory's latency
-        soon = order[min(k + 2 * _AHEAD, last)]
-        rows.hint(slots[min(k + 2 * _AHEAD, last)])
+        soon = order[min(k + 2 * _ROWS_AHEAD, last)]
+        rows.hint(slots[min(k + 2 * _ROWS_AHEAD, last)])
         prefetch(alpha, soon)
         prefetch(problem.y, soon)
         prefetch(problem.share, soon)
         prefetch(problem.sqnorms, soon)
-        rows.fetch(slots[min(k + _AHEAD, last)])
+        rows.fetch(slots[min(k + _ROWS_AHEAD, last)])
 
         i = order[k]
         s = problem.share[i]
@@ -76,8 +76,8 @@ def block_steps(
     for c in range(padded):
         step[c] = 0.0
     for k in range(len(order)):
-        rows.hint(slots[min(k + 2 * _AHEAD, last)])
-        rows.fetch(slots[min(k + _AHEAD, last)])
+        rows.hint(slots[min(k + 2 * _ROWS_AHEAD, last)])
+        rows.fetch(slots[min(k + _ROWS_AHEAD, last)])
 
         i = order[k]
         s, y = problem.share[i], problem.y[i]

@@ -22,7 +22,7 @@ from zerogap.problem import Problem
 from zerogap.solvers.protocol import Answer, Solver, State, empty_like
 
 _EMPTY = np.empty(0)
-_AHEAD = 16  # rows between asking for one and using it
+_ROWS_AHEAD = 16  # rows between asking for one and using it
 SCALE, SCALES, SQNORM, OBJECTIVE, BATCHES = range(5)  # places in `numbers`
 
 
@@ -45,8 +45,8 @@ def subgradient_steps(
         size = end - first
         value, pull = 0.0, 0.0
         for j in range(size):
-            rows.hint(order[min(first + j + 2 * _AHEAD, last)])
-            rows.fetch(order[min(first + j + _AHEAD, last)])
+            rows.hint(order[min(first + j + 2 * _ROWS_AHEAD, last)])
+            rows.fetch(order[min(first + j + _ROWS_AHEAD, last)])
             i = order[first + j]
             weight = n * problem.share[i] / size
             products[j] = rows.dot(i, v, identity)
@@ -163,7 +163,7 @@ class StochasticSubgradient(Solver):
         batches = state.numbers[BATCHES]
         return {"estimate": state.numbers[OBJECTIVE] / batches if batches else math.nan}
 
-    def _steps(self, problem: Problem, state: SubgradientState, count: int) -> int:
+    def steps(self, problem: Problem, state: SubgradientState, count: int) -> int:
         n = problem.shape[0]
         numbers = state.numbers
         if count and state.position == 0:
@@ -255,7 +255,7 @@ class StochasticSubgradient(Solver):
             batches[twice] = rng.integers(n, size=(int(twice.sum()), size))
         return batches.ravel()
 
-    def _check(self, problem: Problem) -> None:
+    def check(self, problem: Problem) -> None:
         self._check_output()
         self._choose("sampling", ("random", "epochs"))
         check_batch_size(self, problem)
@@ -316,8 +316,8 @@ class SGD(StochasticSubgradient):
             eta = first / (1.0 + problem.lam * first * (steps - 1.0))
         return eta, 1.0 - problem.lam * eta
 
-    def _check(self, problem: Problem) -> None:
-        super()._check(problem)
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
         self._choose("schedule", ("constant", "sqrt", "inverse"))
         check_step(self, problem)
 

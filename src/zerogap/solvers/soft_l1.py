@@ -15,7 +15,7 @@ import numpy as np
 
 from zerogap.losses import Absolute
 
-COOLER = 0.1  # from one mu to the next
+COOLING = 0.1  # one mu over the one before
 LEAST_MU = 1e-14  # of the first mu
 SAME_GAP = 1e-14  # of the objective: gaps that differ by less are the same
 GAIN_LEFT = 0.3  # part of what rounding the kink costs that a step may still gain before mu falls
@@ -53,7 +53,7 @@ def cooler(v: np.ndarray, mu: np.ndarray, l1: float, gain: float, first: np.ndar
     cost = l1 * float((np.abs(v) - slope(v, mu) * v).sum())
     if gain > GAIN_LEFT * cost:
         return mu
-    return np.maximum(COOLER * mu, LEAST_MU * first)
+    return np.maximum(COOLING * mu, LEAST_MU * first)
 
 
 def sparsest(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray) -> np.ndarray:

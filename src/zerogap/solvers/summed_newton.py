@@ -21,14 +21,14 @@ from zerogap.solvers import multiclass_newton, soft_l1
 from zerogap.solvers.hessian import Hessian, SummedHessian
 from zerogap.solvers.line_search import Way, adapted_damping, search, straight_way
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, SummedMulticlassHessian
-from zerogap.solvers.newton import BALANCE
+from zerogap.solvers.newton import BALANCE, FEW_STEPS, LESS_SMOOTHING, MANY_STEPS
 from zerogap.solvers.responses import first_gamma, respond, sum_excess, two_like
 from zerogap.solvers.warm_votes import apart, as_centre, listed, vote
 
-LOOKS = 12  # of a line search: each is a pass over all rows
-QUICK, SLOW = 8, 20  # steps of a sub-problem: after fewer it may be harder, after more it is easier
-NOISE = 1e-28  # slope of the objective over its value: squares of roundings
-MOST_NOISY = 3  # steps of that kind before the method gives up
+MOST_LOOKS = 12  # of a line search: each is a pass over all rows
+# Of the objective's value: a slope of rounding alone, which enters squared
+SLOPE_OF_ROUNDING = 1e-28
+MOST_NOISY = 3  # steps along such a slope before the method gives up
 MOST_OF_LEAST = 1e7  # gamma over its least, up to which it rises: a hundred times the first one
 _EMPTY = np.empty(0)
 
@@ -111,10 +111,10 @@ class Point:
 
     def move_centre(self) -> None:
         """Begin the next sub-problem; the caller takes the dual variables as its centre."""
-        if self.steps <= QUICK:
-            cooler = multiclass_newton.COOLER if np.ndim(self.w) > 1 else 0.3
+        if self.steps <= FEW_STEPS:
+            cooler = multiclass_newton.COOLING if np.ndim(self.w) > 1 else LESS_SMOOTHING
             self.gamma = max(cooler * self.gamma, self.least)
-        elif self.steps > SLOW:
+        elif self.steps > MANY_STEPS:
             self.gamma *= 2.0
         self.steps, self.noisy, self.sums = 0, 0, None
 
@@ -128,8 +128,8 @@ def first_smoothing(problem: Any, b: Any) -> tuple[float, float]:
         return first_gamma(problem, b)
     if math.isfinite(problem.loss.smoothness):
         return 0.0, 0.0
-    mu = multiclass_newton.FIRST * problem.constant_loss(b)
-    return mu, multiclass_newton.LEAST * mu
+    mu = multiclass_newton.FIRST_TEMPERATURE * problem.constant_loss(b)
+    return mu, multiclass_newton.LEAST_TEMPERATURE * mu
 
 
 def step(frame: Any, point: Point, evaluate: Evaluate) -> int:
@@ -163,8 +163,8 @@ def step(frame: Any, point: Point, evaluate: Evaluate) -> int:
         value, there = look_at(*_moved(point, way, t))
         return value, float(there @ direction)
 
-    noise = not -way.slope > NOISE * abs(point.value)
-    t, point.value = search(look, point.value, way.slope, looks=1 if noise else LOOKS)
+    noise = not -way.slope > SLOPE_OF_ROUNDING * abs(point.value)
+    t, point.value = search(look, point.value, way.slope, looks=1 if noise else MOST_LOOKS)
     point.w, point.b = _moved(point, way, t)
     point.noisy = point.noisy + 1 if noise else 0
     stuck = t == 0.0 and not noise

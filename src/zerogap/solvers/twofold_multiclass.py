@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from zerogap.kernels.twofold import rounded, times, twofold
-from zerogap.solvers.interior_point import CENTRINGS, LEAST_MU
+from zerogap.solvers.interior_point import LEAST_MU, MOST_CENTRINGS
 from zerogap.solvers.protocol import Answer
-from zerogap.solvers.twofold_point import SURELY, TwofoldPoint, TwofoldState
+from zerogap.solvers.twofold_point import LAST_ESTIMATE, TwofoldPoint, TwofoldState
 from zerogap.solvers.twofold_system import TwofoldLines
 from zerogap.solvers.twofold_votes import (
     TwofoldVotes,
@@ -21,7 +21,7 @@ from zerogap.solvers.twofold_votes import (
     duals,
 )
 
-FAR = 10.0  # first mu, over the largest difference of scores: where votes hardly see them
+FIRST_MU = 10.0  # over the largest difference of scores: votes then hardly depend on scores
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class TwofoldVotesPoint(TwofoldPoint):
         w = np.zeros((2, len(table.scale)))
         w[:, : C * d] = times(sums[:, : C * d], 1.0 / table.ridge[: C * d])
         z = table.scores(w)
-        mu = FAR * max(float(np.ptp(z, axis=1).max()), 1.0)
+        mu = FIRST_MU * max(float(np.ptp(z, axis=1).max()), 1.0)
         state = TwofoldState(rng, draw=rng, table=table)
         if problem.l1_ratio:
             of_units = inner.share.sum() / np.count_nonzero(inner.share)
             factor = inner.lam * inner.l1_ratio * table.scale[: C * d] / of_units
-            mu = max(mu, FAR * float(np.abs(factor * w[0, : C * d]).max()))
+            mu = max(mu, FIRST_MU * float(np.abs(factor * w[0, : C * d]).max()))
             state.coordinates = TwofoldLines.of_coordinates(inner, of_units, mu)
             state.coordinates.settle(factor * rounded(w)[: C * d], mu)
         if problem.fit_intercept:
@@ -69,10 +69,10 @@ class TwofoldVotesPoint(TwofoldPoint):
         themselves at a step only.
         """
         super()._step(problem, state)
-        lost = state.stalled and self.relative_gap(problem, state) > SURELY * state.tol
+        lost = state.stalled and self.relative_gap(problem, state) > LAST_ESTIMATE * state.tol
         if lost and state.rows.entropy and not state.recentred and np.isfinite(state.w).all():
             state.stalled, state.idle, state.recentred = False, 0, True
-            state.goal, state.centrings = state.mu, CENTRINGS
+            state.goal, state.centrings = state.mu, MOST_CENTRINGS
 
     def answer(self, problem: Any, state: Any) -> Answer:
         w, alpha = self._best(state)

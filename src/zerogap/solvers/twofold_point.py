@@ -12,9 +12,9 @@ from zerogap.kernels.twofold import add
 from zerogap.losses import Loss
 from zerogap.solvers.interior_parts import shape_of
 from zerogap.solvers.interior_point import (
-    CENTRINGS,
+    CENTRED_TO,
     LEAST_MU,
-    NEAR,
+    MOST_CENTRINGS,
     STEPS_WITHOUT_GAIN,
     InteriorPoint,
     InteriorPointState,
@@ -29,12 +29,12 @@ from zerogap.solvers.twofold_system import (
 )
 
 MOST_WORK = 5e8  # n d^2: some seconds for a step
-MOST_FEATURES = 500
-AS_MUCH = 0.3  # of the gap that is asked for: what weights of zero may cost
-MUCH_NEARER = (1.0, 1e4, 1e8)  # times: what is tried to tell weights that tend to zero
-COOLER = 0.1  # from one mu to the next, of an L1 penalty
-LESS = 0.9  # of an objective that still falls
-SURELY = 0.3  # of the gap that is asked for: what the method ends with
+MOST_FEATURES = 500  # whose Hessian is factorised in twice the precision
+COST_OF_ZEROS = 0.3  # of the gap that is asked for: what it may cost to set small weights to zero
+NEARER_TO_ZERO = (1.0, 1e4, 1e8)  # tried: weights so many times nearer to 0 than slopes to ends
+COOLING = 0.1  # one mu of an L1 penalty over the one before
+STILL_FALLING = 0.9  # an objective below this share of its last value still falls
+LAST_ESTIMATE = 0.3  # of the gap that is asked for: an estimate at which the method ends
 
 
 @dataclass
@@ -97,8 +97,8 @@ class TwofoldPoint(InteriorPoint):
         slopes, sizes = np.minimum(units.t, units.s), np.maximum(units.r, units.v)
         nearer = np.zeros(w.shape[1])
         nearer[: len(sizes)] = (slopes / units.length / sizes * first_mu)[:, 0]
-        enough = (1.0 + AS_MUCH * state.tol) * system.value(v)
-        for much in MUCH_NEARER:
+        enough = (1.0 + COST_OF_ZEROS * state.tol) * system.value(v)
+        for much in NEARER_TO_ZERO:
             bare = system.as_doubles(w * (nearer < much))
             if system.value(bare) <= enough:
                 return bare
@@ -118,7 +118,7 @@ class TwofoldPoint(InteriorPoint):
 
     def _step(self, problem: Any, state: Any) -> None:
         super()._step(problem, state)
-        near = self.relative_gap(problem, state) <= SURELY * state.tol
+        near = self.relative_gap(problem, state) <= LAST_ESTIMATE * state.tol
         state.stalled = state.stalled or near
 
     def relative_gap(self, problem: Any, state: Any) -> float:
@@ -155,18 +155,18 @@ class TwofoldNewton(TwofoldPoint):
 
     def _step(self, problem: Any, state: Any) -> None:
         system = self._system(problem, state)
-        near = system.recentre(state.mu) <= NEAR
+        near = system.recentre(state.mu) <= CENTRED_TO
         value = system.objective()
         state.value = value / system.total_weight
-        state.idle = 0 if value < LESS * state.gained else state.idle + 1
+        state.idle = 0 if value < STILL_FALLING * state.gained else state.idle + 1
         state.gained = min(value, state.gained)
         if near:
             self._land(state, self._system(problem, state))
-            state.mu = max(COOLER * state.mu, state.least)
+            state.mu = max(COOLING * state.mu, state.least)
         state.stalled = (
-            state.idle > STEPS_WITHOUT_GAIN + CENTRINGS or not np.isfinite(state.w).all()
+            state.idle > STEPS_WITHOUT_GAIN + MOST_CENTRINGS or not np.isfinite(state.w).all()
         )
-        if self.relative_gap(problem, state) <= SURELY * state.tol:
+        if self.relative_gap(problem, state) <= LAST_ESTIMATE * state.tol:
             state.stalled = True
 
     def _land(self, state: Any, system: TwofoldSystem) -> None:

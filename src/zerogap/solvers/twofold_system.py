@@ -31,12 +31,12 @@ from zerogap.solvers.interior_parts import Lines
 from zerogap.solvers.responses import respond, two_like
 
 REFINEMENTS = 4  # of a direction, at most: each gains some ten digits
-NOTHING_LEFT = 1e-20  # of mu: what a refined direction may still gain
-CLOSINGS = 2  # solutions, of which the second one has the digits that the first one lacks
+NEGLIGIBLE_GAIN = 1e-20  # of mu: a direction that can gain less is refined no further
+CLOSING_SOLUTIONS = 2  # one after the other: the second has the digits that the first lacks
 # Curvature, of a column's own, that is at least assumed when sums are to belong to weights: along
 # copies of columns an inverse of less makes more of rounding than it mends
 LEAST_CURVATURES = (1e-40, 1e-36, 1e-32)
-A_LITTLE = 0.1  # of the distance to an end
+LARGEST_REFINEMENT = 0.1  # of a dual variable's distance to an end: larger ones are refused
 _SCRATCH: Any = {"saved": False}
 _EMPTY = np.empty(0)
 
@@ -139,7 +139,7 @@ class TwofoldLines(Lines):
 
     def is_near(self) -> bool:
         """Tell whether the last refinements have moved dual variables a little at most."""
-        return bool((np.abs(self.rest) <= A_LITTLE * np.minimum(self.t, self.s)).all())
+        return bool((np.abs(self.rest) <= LARGEST_REFINEMENT * np.minimum(self.t, self.s)).all())
 
     def refine(self, dz: np.ndarray) -> None:
         """Add to the direction what scores that change a little more do."""
@@ -255,7 +255,7 @@ class TwofoldSystem:
             left, dw = gain, add(dw, more)
             for part, z in zip(self.parts, self._scores(more), strict=True):
                 part.refine(z)
-            if gain <= NOTHING_LEFT * goal:
+            if gain <= NEGLIGIBLE_GAIN * goal:
                 break
         return dw, 1.0 / fastest if fastest > 0.0 else math.inf
 
@@ -285,7 +285,7 @@ class TwofoldSystem:
         w = self.w
         for part in self.parts:
             part.stand()
-        for _ in range(CLOSINGS):
+        for _ in range(CLOSING_SOLUTIONS):
             dw = inverse.solve(self._residual(w, [part.landing() for part in self.parts]))
             w = add(w, dw)
             for part, dz in zip(self.parts, self._scores(dw), strict=True):

@@ -31,12 +31,12 @@ from zerogap.kernels.twofold import (
 from zerogap.problem.votes import dense_rows, fix_shifts, shift_columns
 from zerogap.solvers.interior_votes import Votes
 from zerogap.solvers.multiclass_hessian import bend
-from zerogap.solvers.twofold_system import A_LITTLE, TwofoldSystem
+from zerogap.solvers.twofold_system import LARGEST_REFINEMENT, TwofoldSystem
 
-LOWEST, HIGHEST = 0.1, 10.0  # products over the goal (Gondzio, 1996) that are near enough
-CORRECTIONS = 4  # of a direction, at most
-LONGER = 0.3  # step that a correction aims at, beyond the present one
-GAINED = 0.3  # of that, by a correction that is kept
+LEAST_PRODUCT, LARGEST_PRODUCT = 0.1, 10.0  # over the goal: near enough (Gondzio, 1996)
+MOST_CORRECTIONS = 4  # of one direction
+CORRECTION_AIM = 0.3  # by how much a correction is to make the step longer
+LEAST_CORRECTION = 0.3  # of that: a correction that gains less is dropped
 # n C (d C)^2 up to which columns are made orthogonal as soon as the matrix leaves few digits, which
 # takes half a second for a step, and up to which they are where it leaves none
 SOON_ORTHOGONALISED, MOST_ORTHOGONALISED = 1e8, 4e8
@@ -246,9 +246,9 @@ class TwofoldVotes(Votes):
         """Aim again, so that no product of a longer step is far above or below the goal."""
         dp, dr = self.change
         reached = (self.p + step * dp) * (self.r + step * dr)
-        lack = np.clip(reached, LOWEST * goal, HIGHEST * goal) - reached
+        lack = np.clip(reached, LEAST_PRODUCT * goal, LARGEST_PRODUCT * goal) - reached
         self.stand()
-        return self.aim(z, self.goal + np.maximum(lack, -HIGHEST * goal))
+        return self.aim(z, self.goal + np.maximum(lack, -LARGEST_PRODUCT * goal))
 
     def turn(self, dz: np.ndarray) -> float:
         self.rest = np.zeros_like(self.p)
@@ -270,7 +270,7 @@ class TwofoldVotes(Votes):
 
     def is_near(self) -> bool:
         """Tell whether the last refinements have moved votes a little at most."""
-        return bool((np.abs(self.rest) <= A_LITTLE * self.p).all())
+        return bool((np.abs(self.rest) <= LARGEST_REFINEMENT * self.p).all())
 
 
 def responses(problem: Any, h: np.ndarray, dz: np.ndarray) -> np.ndarray:
@@ -320,20 +320,20 @@ class VotesSystem(TwofoldSystem):
         programming", Computational Optimization and Applications 6, 1996.
         """
         dw, longest = super().turn(goal, exact)
-        for _ in range(CORRECTIONS if exact else 0):
+        for _ in range(MOST_CORRECTIONS if exact else 0):
             if longest >= 1.0:
                 break
             before = (dw, longest, self.rows.change, self.rows.rest)
             of_units = None
             if self.coordinates is not None:
                 of_units = self.coordinates.change, self.coordinates.rest
-            step = min(1.0, longest + LONGER)
+            step = min(1.0, longest + CORRECTION_AIM)
             changes = [self.rows.aim_between(self.z, goal, step)]
             if self.coordinates is not None:
                 self.coordinates.stand()
                 changes.append(self.coordinates.ahead)
             dw, longest = self._direction(changes, goal, exact)
-            if longest < before[1] + GAINED * (step - before[1]):
+            if longest < before[1] + LEAST_CORRECTION * (step - before[1]):
                 dw, longest, self.rows.change, self.rows.rest = before
                 if of_units is not None:
                     self.coordinates.change, self.coordinates.rest = of_units

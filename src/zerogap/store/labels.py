@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-_MOST_CLASSES = 100_000
+_MOST_CLASSES = 100_000  # more are numbers to predict, or names of rows
 _REGRESSION = 'if y holds numbers to predict, the task is "regression"'
 
 

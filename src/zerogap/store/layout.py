@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-ALIGNMENT = 64
+ALIGNMENT = 64  # bytes: a cache line
 
 
 class Block(NamedTuple):

@@ -19,7 +19,7 @@ from zerogap.store.layout import ALIGNMENT, Block, Layout
 
 NAME = "manifest.json"
 DATA_NAMES = ("blocks-0.bin", "blocks-1.bin")
-MOST_FEATURES = 2**31 - 1
+MOST_FEATURES = 2**31 - 1  # indices are kept in 32 bits
 _FORMAT = "zerogap store"
 _MAJOR, _MINOR = 1, 0
 _LARGEST_MANIFEST = 1 << 28  # bytes of a manifest

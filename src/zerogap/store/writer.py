@@ -37,9 +37,9 @@ from zerogap.store.runs import Runs
 from zerogap.store.sizes import format_size, parse_size
 from zerogap.store.sources import Options, Parts, Source
 
-_LARGEST_BLOCK = 4_000_000  # several are in memory at a time
-_LARGEST_RUN = 1 << 30
-_LARGEST_PIECE = 64_000_000  # memory that readers of files take for a piece
+_LARGEST_BLOCK = 4_000_000  # bytes; several are in memory at a time
+_LARGEST_RUN = 1 << 30  # bytes of memory for rows that wait, however much there is
+_LARGEST_PIECE = 64_000_000  # bytes that readers of files take for a piece
 _LEAST_MEMORY, _MOST_MEMORY = 96_000_000, 1 << 34  # on top of what the process has taken before
 _UNFINISHED = "unfinished"
 

@@ -320,7 +320,7 @@ class StreamedProblem(StreamedProving, OnProcessor):
         return self.nothing.by_feature(w)
 
     def by_class(self, u: np.ndarray) -> np.ndarray:
-        """Return the weights that `by_feature` has listed."""
+        """Undo `by_feature`."""
         return self.nothing.by_class(u)
 
     @property

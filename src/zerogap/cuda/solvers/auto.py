@@ -93,11 +93,11 @@ class DeviceAuto(Solver):
         solver, reason = self.chosen(problem)
         return f"{solver.story(problem, state)} on a GPU, chosen automatically: {reason}"
 
-    def _steps(self, problem: Problem, state: Any, count: int) -> int:
-        return self.chosen(problem)[0]._steps(problem, state, count)
+    def steps(self, problem: Problem, state: Any, count: int) -> int:
+        return self.chosen(problem)[0].steps(problem, state, count)
 
-    def _check(self, problem: Problem) -> None:
-        self.chosen(problem)[0]._check(problem)
+    def check(self, problem: Problem) -> None:
+        self.chosen(problem)[0].check(problem)
 
     def chosen(self, problem: Problem) -> tuple[Solver, str]:
         """Return the solver, and why."""

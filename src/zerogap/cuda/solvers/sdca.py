@@ -191,7 +191,7 @@ class DeviceSDCA(Solver):
     def epochs_apart(self, problem: Problem) -> int:
         return max(1, min(12, 300_000 // problem.shape[0]))
 
-    def _steps(self, problem: Problem, state: DeviceSDCAState, count: int) -> int:
+    def steps(self, problem: Problem, state: DeviceSDCAState, count: int) -> int:
         n, left = problem.shape[0], count
         while left:
             if state.done == state.length:
