@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from scipy.special import entr
@@ -50,6 +51,18 @@ def make(loss, **params):
 def fit(loss, X, w=None, **params):
     model, y = make(loss, **params)
     return model.fit(X, y, w)
+
+
+def _columns_that_are_no_numbers():
+    days = pd.date_range("2024-02-01", periods=N)
+    return {
+        "text": ["u", "v"] * (N // 2),
+        "strings": pd.array(["1.5", None] * (N // 2), dtype="string"),
+        "categories": pd.Categorical(["u", "v"] * (N // 2)),
+        "days": days,
+        "moments": days.tz_localize("Europe/Berlin"),
+        "spans": days - days[0],
+    }
 
 
 def changed(values, value, at=AT):
@@ -132,6 +145,10 @@ def refusals():
     for k, bad in enumerate((*texts, *others, *wide, *map(sparse.csr_array, wide))):
         name = f"16-{k}-{type(bad).__name__}-{getattr(bad, 'dtype', 'str')}"
         yield name, r"\bX\b|Complex data", {"X": bad}
+    for name, column in _columns_that_are_no_numbers().items():
+        frame = pd.DataFrame({"first": X[:, 0], "second": column})
+        yield f"16-column-{name}", "^column 'second' of X holds (text|times)", {"X": frame}
+        yield f"16-polars-{name}", "^column 'second' of X holds", {"X": pl.from_pandas(frame)}
     for value in ({}, 1 + 2j, pd.Timestamp(0)):  # scikit-learn's checks demand a TypeError
         bad = changed(X.astype("O"), value, (AT, 1))
         yield f"16-{value}", "number", {"X": bad, "error": (TypeError, ValueError)}
@@ -142,6 +159,8 @@ def refusals():
     for dtype in ("Float64", "Int64", "boolean"):
         frame = pd.DataFrame(X > 0).astype(dtype).mask(X[AT, 1] == X)
         yield f"17-X-{dtype}", f"X contains NaN at row {AT}, column 1", {"X": frame}
+        named = frame.set_axis(["a", "b", "c"], axis=1)
+        yield f"17-name-{dtype}", f"X contains NaN at row {AT}, column 1 \\('b'\\)", {"X": named}
     series = lambda y: pd.Series(y.round(), dtype="Int64").mask(masked)  # noqa: E731
     yield "17-y-Int64", "y contains NaN", {"y": series}
     for value in (-1.0, np.nan, np.inf, -np.inf):
@@ -455,3 +474,9 @@ def test_case_53_no_validation_before_fit(loss, name):
         assert copy.get_params()[name] == "nonsense"
         if name not in ("fit_intercept", "warm_start", "verbose", "n_jobs", "checkpoint"):
             refused(copy, X, y, match=name)
+
+
+@pytest.mark.parametrize("kind", [np.array, list, pd.Series], ids=["array", "list", "Series"])
+def test_case_04_text_is_no_target_of_a_regressor(kind):
+    y = kind(["1.5"] * AT + ["many"] * (N - AT))
+    refused(make("squared")[0], X, y, match="^y holds text, '1.5' at position 0")

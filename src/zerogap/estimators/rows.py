@@ -24,7 +24,7 @@ from zerogap.problem.validation import (
     refuse_targets,
     refuse_type,
 )
-from zerogap.rows import as_rows
+from zerogap.rows import NotFiniteError, as_rows
 from zerogap.store import Store
 
 _NO_TARGETS = object()
@@ -57,9 +57,9 @@ class TakesRows(BaseEstimator):
                 X = check_array(self.encoder_.features_of(X), **common)
                 _check_n_features(self, X, reset=False)
                 return as_rows(X)
-            return as_rows(validate_data(self, X, reset=False, **common))
+            return self._checked(validate_data(self, X, reset=False, **common))
         self.encoder_ = None
-        refuse_targets(y)
+        refuse_targets(y, self._task)
         if is_plain(X, y):  # validation would take longer than small fits
             self.n_features_in_ = X.shape[1]
             if hasattr(self, "feature_names_in_"):
@@ -68,7 +68,18 @@ class TakesRows(BaseEstimator):
             return (rows if isinstance(X, np.ndarray) else rows.with_own_structure()), y
         common["multi_output"] = several_targets(y)
         X, y = validate_data(self, X, y, y_numeric=self._task == "regression", **common)
-        return as_rows(X).with_own_structure(), y
+        return self._checked(X).with_own_structure(), y
+
+    def _checked(self, X: Any) -> Any:
+        """Return X as rows; what is not finite is refused with the name of its column."""
+        try:
+            return as_rows(X)
+        except NotFiniteError as error:
+            names = getattr(self, "feature_names_in_", None)
+            if names is None:
+                raise
+            name = str(names[error.column])
+            raise NotFiniteError(error.value, error.row, error.column, name) from None
 
     def _has_own_names(self, X: Any) -> bool:
         """Tell whether X is a table of the features themselves, and not of what they come from."""

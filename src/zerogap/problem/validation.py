@@ -137,24 +137,49 @@ def refuse_type(X: Any) -> None:
     """Refuse what scikit-learn's validation would convert to numbers without a word."""
     if np.ma.isMaskedArray(X):
         raise ValueError("X is a masked array: fill or drop the masked entries first")
-    values = X if sparse.issparse(X) or isinstance(X, np.ndarray) else _frame_values(X)
-    dtype = getattr(values, "dtype", None)
-    if isinstance(dtype, np.dtype) and (dtype.kind in "USMmV" or dtype.type is np.longdouble):
-        raise ValueError(f"X has type {dtype}, which is not a real number of at most 64 bits")
-    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+    if hasattr(X, "dtypes"):  # a frame of pandas or polars; names of the former may repeat
+        columns = X.items() if hasattr(X, "items") else ((name, X[name]) for name in X.columns)
+        for name, values in columns:
+            _refuse_values(values, f"column {name!r} of X")
+    else:
+        is_array = sparse.issparse(X) or isinstance(X, np.ndarray)
+        _refuse_values(X if is_array else np.asarray(X), "X")
+
+
+def _refuse_values(values: Any, what: str) -> None:
+    """Refuse text, times and numbers of more than 64 bits in an array or a column of a frame."""
+    kind = getattr(values.dtype, "kind", "O")
+    if kind in "buif" and values.dtype != np.longdouble:
+        return
+    if not sparse.issparse(values):
+        values = np.asarray(values)
+    if kind in "mM" or values.dtype.kind in "mM":
+        raise ValueError(
+            f"{what} holds times, of type {values.dtype}: turn them into numbers, such as days"
+        )
+    if values.dtype.kind == "V" or values.dtype.type is np.longdouble:
+        raise ValueError(
+            f"{what} has type {values.dtype}, which is not a real number of at most 64 bits"
+        )
+    if values.dtype.kind in "OUS" and not sparse.issparse(values):
         for place, value in np.ndenumerate(values):
             if isinstance(value, str | bytes):
-                raise ValueError(f"X holds text, {value!r} at {place}: encode it as numbers first")
+                where = f"row {place[0]}" if len(place) == 1 else f"{place}"
+                raise ValueError(
+                    f"{what} holds text, {_plain(value)} at {where}: encode it as numbers first"
+                )
 
 
-def _frame_values(X: Any) -> Any:
-    """Return lists and frames as an array to look at; a frame of numbers need not be copied."""
-    numeric = all(getattr(dtype, "kind", "O") in "buif" for dtype in getattr(X, "dtypes", ["O"]))
-    return X if numeric else np.asarray(X)
+def _plain(text: Any) -> str:
+    """Return text in quotes, without numpy's name for its type."""
+    return repr(bytes(text) if isinstance(text, bytes) else str(text))
 
 
-def refuse_targets(y: Any) -> None:
-    """Refuse targets that have no order (None, mixed types) or are not finite, with their place."""
+def refuse_targets(y: Any, task: str = "classification") -> None:
+    """Refuse targets that have no order (None, mixed types) or are not finite, with their place.
+
+    Text is refused where the task is regression.
+    """
     if np.ma.isMaskedArray(y):
         raise ValueError("y is a masked array: fill or drop the masked entries first")
     if y is None or sparse.issparse(y):
@@ -166,6 +191,10 @@ def refuse_targets(y: Any) -> None:
             np.unique(labels)
         except TypeError:
             raise ValueError("y holds labels of mixed types or None: use one type") from None
+    if task == "regression" and labels.dtype.kind in "OUS":
+        for i, label in enumerate(labels.ravel()):
+            if isinstance(label, str | bytes):
+                raise ValueError(f"y holds text, {_plain(label)} at position {i}, not numbers")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         i = int(np.argmin(np.isfinite(labels.ravel())))
         kind = "NaN" if np.isnan(labels.ravel()[i]) else "infinity"

@@ -4,7 +4,7 @@ Values may be float32; all arithmetic is in double.
 """
 
 from zerogap.rows.base import CLASSES, SAMPLED_ROWS, Rows
-from zerogap.rows.csr import CSRRows
+from zerogap.rows.csr import CSRRows, NotFiniteError
 from zerogap.rows.dense import DenseRows
 from zerogap.rows.matrices import as_rows, compact
 from zerogap.rows.shifts import find_shift, shift_from
@@ -14,6 +14,7 @@ __all__ = [
     "SAMPLED_ROWS",
     "CSRRows",
     "DenseRows",
+    "NotFiniteError",
     "Rows",
     "as_rows",
     "compact",

@@ -216,7 +216,7 @@ def csr_rows(X: Any) -> CSRRows:
     if not rows.norms_are_finite and not (finite := np.isfinite(data)).all():
         k = int(np.argmin(finite))
         i = int(np.searchsorted(rows.indptr, k, side="right")) - 1
-        raise ValueError(_not_finite(data[k], i, int(indices[k])))
+        raise NotFiniteError(data[k], i, int(indices[k]))
     return rows
 
 
@@ -305,12 +305,27 @@ def check_finite(rows: DenseRows) -> None:
         finite = np.isfinite(row)
         if not finite.all():
             j = int(np.argmin(finite))
-            raise ValueError(_not_finite(row[j], i, j))
+            raise NotFiniteError(row[j], i, j)
 
 
-def _not_finite(value: float, i: int, j: int) -> str:
-    kind = "NaN" if np.isnan(value) else "infinity"
-    advice = (
-        "drop the row or impute the value" if kind == "NaN" else "drop the row or clip the value"
-    )
-    return f"Input X contains {kind} at row {i}, column {j}: {advice}"
+class NotFiniteError(ValueError):
+    """NaN or infinity in X.
+
+    Parameters
+    ----------
+    value : float
+        NaN or infinity.
+    row, column : int
+        Where it is.
+    name : str
+        Of the column, if it has one.
+    """
+
+    def __init__(self, value: float, row: int, column: int, name: str = "") -> None:
+        self.value, self.row, self.column = value, row, column
+        kind, advice = ("NaN", "impute") if np.isnan(value) else ("infinity", "clip")
+        called = f" ({name!r})" if name else ""
+        super().__init__(
+            f"Input X contains {kind} at row {row}, column {column}{called}: drop the row or "
+            f"{advice} the value"
+        )
