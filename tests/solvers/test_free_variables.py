@@ -5,7 +5,7 @@ import pytest
 
 import zerogap as zg
 from problems import make_problem
-from zerogap.solvers.free_variables import has_faces, improve
+from zerogap.solvers.free_variables import has_free_steps, improve
 
 STRAIGHT = ["hinge", "absolute", "epsilon-insensitive", "quantile"]
 BENT = ["squared-hinge", "smooth-hinge", "huber"]
@@ -79,11 +79,11 @@ def test_nothing_is_done_without_free_rows():
 
 
 def test_faces_are_those_of_lines_and_parabolas_with_ends_and_l2():
-    assert all(has_faces(make_problem(loss)) for loss in STRAIGHT + BENT)
-    assert not has_faces(make_problem("squared"))
-    assert not has_faces(make_problem("logistic"))
-    assert not has_faces(make_problem("hinge", l1_ratio=0.5))
-    assert not has_faces(zg.Problem(np.eye(3), [0, 1, 2], "multiclass-hinge"))
+    assert all(has_free_steps(make_problem(loss)) for loss in STRAIGHT + BENT)
+    assert not has_free_steps(make_problem("squared"))
+    assert not has_free_steps(make_problem("logistic"))
+    assert not has_free_steps(make_problem("hinge", l1_ratio=0.5))
+    assert not has_free_steps(zg.Problem(np.eye(3), [0, 1, 2], "multiclass-hinge"))
 
 
 def alike(n=300, d=400, copies=4, seed=0):

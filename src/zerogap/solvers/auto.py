@@ -22,7 +22,7 @@ from zerogap.solvers.costs import (
     most_epochs_left,
     second_cost,
 )
-from zerogap.solvers.free_variables import has_faces
+from zerogap.solvers.free_variables import has_free_steps
 from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.history import Record
 from zerogap.solvers.interior_point import InteriorPoint, InteriorPointState
@@ -42,18 +42,20 @@ from zerogap.solvers.second import (
 from zerogap.solvers.twofold_point import TwofoldNewton, TwofoldPoint
 
 NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a few steps, or never
-STALLED_PASSES = 50  # over a store, without a tenth of the gap gained, where there is no other way
+STALLED_PASSES = 50  # passes over a store that gain less than a tenth of the gap: a stall
 ENOUGH_EPOCHS = 50  # of SDCA where other methods take milliseconds
-EPOCHS_OF_A_RATE = 3  # epochs that tell a rate: gaps swing
-RELAXATION = 1.5  # measured: up to half the epochs, but none where steps on the face are made
+EPOCHS_OF_A_RATE = 3  # epochs from which a rate is estimated: single gaps go up and down
+RELAXATION = 1.5  # measured: saves up to half the epochs, but none beside steps on free variables
 # Steps of a second-order method before the next one is tried, if there is one: tens are usual
 MOST_STEPS = 120
-MOST_QUICK_STEPS = 200  # of L-BFGS: ten or so take as long as one of Newton's method
-IDLE_STEPS = 40  # of a second-order method, without half the gap or 1 % of the objective gained,
-IDLE_BEFORE_NEXT = 10  # or so many, if there is another method for many classes to be tried
-MOST_TWOFOLD_STEPS = 200  # of Newton's method in twice the precision, where interior points follow
-AT_ZERO = 0.5  # of the gap that counts as zero: an objective that needs no dual variables
-DOUBTED_ESTIMATES = 3  # of a gap that certificates do not confirm, until the next method is tried
+MOST_QUICK_STEPS = 200  # the same for L-BFGS: about ten of its steps cost one Newton step
+# Steps that neither halve the gap nor gain 1 % of the objective: then the method has stalled.
+# The second number is for many classes, if another method is left to try.
+IDLE_STEPS = 40
+IDLE_BEFORE_NEXT = 10
+MOST_TWOFOLD_STEPS = 200  # steps of TwofoldNewton before TwofoldPoint is tried, if it is there
+AT_ZERO = 0.5  # times the gap that counts as zero: such an objective is certified without a dual
+DOUBTED_ESTIMATES = 3  # estimates of the gap that certificates refuted, before the next method
 NAMES = {
     "MulticlassLBFGS": "L-BFGS",
     "MulticlassNewton": "Newton",
@@ -70,22 +72,22 @@ class AutoState(State):
     stage: int = 0  # number of the method at work
     part: Any = None  # its state
     methods: tuple[Solver, ...] = field(default=(), metadata={"saved": False})  # SDCA is the first
-    final: bool = False  # whether no further change is wanted
+    final: bool = False  # whether the method at work, or the next one, is the last
     stalled: bool = False  # whether there is no other method to change to
     switch: bool = False  # whether the next method begins with the next update
     stuck: bool = False  # whether the present method makes no more progress
-    before: str = ""  # what has worked so far
+    before: str = ""  # the methods so far, in words
     since: float = 0.0  # epochs before the present method began
-    epoch: float = 0.0  # of an earlier certificate, with which to compare
+    epoch: float = 0.0  # of an earlier certificate, to compare the present one with
     gap: float = math.inf
     best_estimate: float = math.inf  # of a second-order method, relative
     best_value: float = math.inf
-    doubted: int = 0  # certificates that did not confirm its own estimate
-    idle: int = 0  # its steps since either of these was much improved
-    rotate: bool = False  # whether the change is one of coordinates
-    turned: bool = False  # whether there was such a change
-    sharpen: bool = False  # whether the change is one to twice the precision
-    sharp: bool = False  # whether there was such a change
+    doubted: int = 0  # certificates that refuted the method's own estimate
+    idle: int = 0  # steps since `best_estimate` or `best_value` was much improved
+    rotate: bool = False  # whether the next change is to rotated columns
+    turned: bool = False  # whether that change has been made
+    sharpen: bool = False  # whether the next change is to twice the precision
+    sharp: bool = False  # whether that change has been made
     tol: float = 0.0
     reason: str = ""
     zero: float = 0.0  # objective that counts as zero
@@ -97,15 +99,17 @@ class AutoState(State):
 class Auto(Solver):
     """The fastest way to a certificate that we know, chosen by shape, loss, lambda and progress.
 
-    Dense rows fewer than features are first replaced by as many coordinates as there are rows,
-    with the same inner products; raw columns that are nearly copies are rotated until they are
-    orthogonal.  Then stochastic dual coordinate ascent (`SDCA` with `finish`
-    or, where there are no faces, with `relaxation`) works until a second-order method promises to
-    be cheaper: at once if there are few features for the number of rows or the data are so badly
-    scaled that coordinate ascent has no chance, else when certificates show that too many epochs
-    would be left.  These methods are `Newton`, and for losses made of straight lines and few
-    features `InteriorPoint`; where one of them stalls, the next one begins.  Where rounding stops
-    them, far beyond usual accuracies, SDCA ends the work.
+    1. If dense rows are fewer than features, each row is replaced by one coordinate per row, such
+       that all inner products stay the same.  Raw columns that are nearly copies of each other
+       are rotated until they are orthogonal.
+    2. `SDCA` runs first: with `finish` if the loss allows steps on the free dual variables, else
+       with `relaxation`.
+    3. A second-order method takes over when it promises to be cheaper: at once if there are few
+       features for the number of rows, or if the columns are too badly scaled for coordinate
+       ascent; else when certificates show that too many epochs would be left.  The methods are
+       `Newton`, and `InteriorPoint` for losses made of straight lines and few features.  When one
+       stalls, the next one begins.
+    4. If rounding stops them, far beyond usual accuracies, `SDCA` continues to the end.
 
     The answer is the best model so far, the best constant one included.  The choices depend on the
     data and on certificates, never on a clock: same seed, same bits.  The certificate says what was
@@ -180,12 +184,12 @@ class Auto(Solver):
                 state.doubted += problem.loss.task == "multiclass"
         self._reconsider(problem, state, record.epoch, record.gap, primal)
         if self._value(state) <= state.zero:
-            state.zero = AT_ZERO * self._value(state)  # it was not enough
+            state.zero = AT_ZERO * self._value(state)  # the objective was not small enough
 
     def _reconsider(
         self, problem: Problem, state: AutoState, epoch: float, gap: float, primal: float
     ) -> None:
-        """Ask for another method if the gap shows that it would be cheaper."""
+        """Ask for another method if the gap shows that this would be cheaper."""
         inner = self._inner(problem, state)
         epochs, target = epoch - state.epoch, state.tol * primal
         if inner.streamed and len(state.methods) == 1:
@@ -222,9 +226,9 @@ class Auto(Solver):
         inner = self._inner(problem, state)
         if state.stuck or state.stalled:
             ended = state.switch and state.epoch == state.updates / inner.shape[0]
-            return math.inf if ended else None  # a certificate may end the run, and has not
+            return math.inf if ended else None  # None asks for a certificate, which may end the run
         if state.switch:
-            return math.inf  # the other method, which begins now, may know its own
+            return math.inf  # the next method may have an estimate of its own
         if self._value(state) <= state.zero:
             return 0.0
         if inner is problem or state.stage:
@@ -299,13 +303,13 @@ class Auto(Solver):
         if gained or value < state.best_value - 0.01 * abs(state.best_value):
             state.best_estimate = math.inf if estimate is None else estimate
             state.best_value, state.idle = min(value, state.best_value), 0
-        elif estimate is not None and not isinstance(method, InteriorPoint):  # which knows itself
+        elif estimate is not None and not isinstance(method, InteriorPoint):  # it notices stalls
             state.idle += 1
         stuck = state.idle > IDLE_STEPS or getattr(state.part, "stalled", False)
         if isinstance(method, TwofoldNewton) and state.stage < len(state.methods) - 1:
             stuck = stuck or state.updates / inner.shape[0] - state.since > MOST_TWOFOLD_STEPS
-        quick = isinstance(method, MulticlassLBFGS)  # with cheap steps, of which it takes many
-        patient = isinstance(method, TwofoldPoint)  # it knows when it has stalled
+        quick = isinstance(method, MulticlassLBFGS)  # many cheap steps
+        patient = isinstance(method, TwofoldPoint)  # it notices itself when it has stalled
         if state.stage < len(state.methods) - 1 and state.tol > 0.0 and not patient:
             most = MOST_QUICK_STEPS if quick else MOST_STEPS
             stuck = stuck or state.updates / inner.shape[0] - state.since > most
@@ -322,7 +326,7 @@ class Auto(Solver):
             )
             if last and not state.rotate and not state.sharpen and state.tol > 0.0:
                 state.stalled = True
-            else:  # without a tolerance a budget ends the run, and SDCA never stops
+            else:  # without a tolerance only a budget ends the run: SDCA goes on until then
                 state.switch, state.final = True, (last or state.sharpen) and not state.rotate
                 state.reason = f"{self._name(state)} stalled"
         elif stuck and state.sharp and state.stage < len(state.methods) - 1:
@@ -331,14 +335,14 @@ class Auto(Solver):
             state.stalled = True
 
     def _settles(self, problem: Problem, state: AutoState) -> bool:
-        """Tell whether steps on the face may be cheaper than they look from the epochs so far."""
+        """Tell whether SDCA may soon converge faster: by steps on the free dual variables."""
         many = problem.shape[1] > DIRECT  # measured: on text they are
         inner = self._inner(problem, state)
         ascent = cast("SDCA", self._method(state))
         return many and ascent.finishes(inner, state.part)
 
     def _change(self, problem: Problem, state: AutoState) -> None:
-        """Let another method go on from where this one is."""
+        """Continue with the next method, from the present answer."""
         inner = self._inner(problem, state)
         epoch = state.updates / inner.shape[0]
         if epoch > state.since:
@@ -386,7 +390,7 @@ class Auto(Solver):
 
 def _ascent(problem: Problem) -> SDCA:
     """Return the kind of dual coordinate ascent for a problem."""
-    if has_faces(problem):
+    if has_free_steps(problem):
         return SDCA(finish=True)
     kinks = not math.isfinite(problem.loss.smoothness)
     calm = kinks and problem.loss.task == "multiclass"
@@ -414,7 +418,7 @@ def _reason_for_second(problem: Problem, inner: Problem) -> str:
     if not isinstance(problem.penalty, L2):
         smooth = math.isfinite(problem.loss.smoothness)
         return "an L1 penalty leaves few weights" if smooth else ""
-    # on inner products SDCA is soon done, and only where Newton's steps are few they are sooner
+    # on inner products SDCA takes few epochs: Newton's method is faster only if it takes few steps
     if inner is not problem and isinstance(problem.loss, Logistic):
         return ""
     if not has_few_features(inner):

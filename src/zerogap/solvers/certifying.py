@@ -1,4 +1,4 @@
-"""What a run proves of its answers, and the best that it has proved so far."""
+"""Certificates of a run's answers, and the best model and dual bound so far."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from zerogap.problem.proving import Proof
 from zerogap.solvers.checkpoint import CheckpointError
 from zerogap.solvers.protocol import Answer, Solver
 
-FLOOR = 1e-13  # of the best constant model's objective: a gap that counts as zero,
-NEARLY_ZERO = 1e-4  # where the model's objective is less than so much of it
-MOST_ALIGNED = 1e8  # n d^2 up to which all weights are rounded together, in half a second
-BY_SUBTRACTION = 1e-12  # of P: a gap that is a difference of P and D is not exact to more digits
-CHECKPOINT_ERROR = 1e-9  # of P: what a checkpoint's numbers may differ by when computed again
+# A gap counts as zero below FLOOR times the best constant model's objective, if the model's own
+# objective is below NEARLY_ZERO times that: a relative gap has no meaning where P is zero.
+FLOOR = 1e-13
+NEARLY_ZERO = 1e-4
+MOST_ALIGNED = 1e8  # n d^2 up to which all weights are rounded together: half a second
+BY_SUBTRACTION = 1e-12  # share of P to which a gap is exact that was computed as P - D
+CHECKPOINT_ERROR = 1e-9  # share of P by which a checkpoint's numbers may differ when recomputed
 
 Delivered = tuple[np.ndarray, Any, Proof]
 """A model (w, b) on the data as given, and what is proved of it."""
@@ -27,7 +29,7 @@ Delivered = tuple[np.ndarray, Any, Proof]
 
 @dataclass
 class Best:
-    """The best dual bound so far, and the best model: either value may get worse for a while."""
+    """The best dual bound and the best model so far: the latest ones may be worse."""
 
     dual: float = -math.inf
     alpha: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -50,7 +52,7 @@ class Certifier:
 
     @property
     def can_refine(self) -> bool:
-        """Whether a dual point with more digits than one number has may be tried."""
+        """Whether dual points in twice the precision may be tried."""
         return not self.problem.streamed and not self.problem.on_device
 
     def floor(self, primal: float) -> float:
@@ -58,7 +60,7 @@ class Certifier:
         return _floor(self.centred, self.scale, primal)
 
     def certify_constant(self) -> Proof:
-        """Certify the best constant model, which is the first model to beat."""
+        """Certify the best constant model: the first one that others are compared with."""
         proof, best, host = _constant_proof(self.problem), self.best, self.problem.host
         self.scale = proof.primal
         if self.keeps_best and proof.primal < best.primal:
@@ -69,10 +71,10 @@ class Certifier:
         return proof
 
     def certify(self, point: Answer, accuracy: float, proof: Proof | None = None) -> Delivered:
-        """Return the better of this model and the best one so far, and what is proved of it.
+        """Return the better of this model and the best one so far, with its proof.
 
-        `accuracy` is how far from the best intercept b may be, in P.  A `proof` of the point that
-        is known already is taken as it is.
+        `accuracy` is how much b may raise P above its value at the best intercept.  If `proof` is
+        given, it is taken as the proof of this point.
         """
         w, b, alpha = point
         if proof is None:
@@ -89,12 +91,12 @@ class Certifier:
     def refine(
         self, point: Answer, accuracy: float, rest: np.ndarray | None, b_low: Any = 0.0
     ) -> Delivered:
-        """Certify an answer, and the best one so far, with all the digits that it takes.
+        """Certify an answer, and the best one so far, in twice the precision.
 
-        `rest` is what to add to the dual point, in twice the precision, if the solver knows it, and
-        `b_low` what to add to the intercept.
+        The dual point is alpha + `rest`, and the intercept b + `b_low`, if the solver knows the
+        second parts; they hold the digits that one double cannot.
         """
-        b_low = b_low if self.centred else 0.0  # which is what the user gets, without a shift
+        b_low = b_low if self.centred else 0.0  # without a shift the user gets b alone
         best, (w, b, alpha) = self.best, point
         if alpha is None:
             alpha = self.problem.dual_point(self.problem.scores(w), b)
@@ -109,12 +111,12 @@ class Certifier:
         return min(found, key=lambda delivered: delivered[2].gap)
 
     def _with_best_dual(self, proof: Proof) -> Proof:
-        """Return the proof by the better of this dual point and the best one before."""
+        """Return the proof with the better of this dual point and the best one before."""
         # P - D by subtraction is only as exact as P, so the older point must be clearly better
         best, now = self.best, proof.gap
         before = proof.primal + proof.blur - best.dual
         if before < now - BY_SUBTRACTION * abs(proof.primal):
-            # the older bound was lowered by what was not known of its P, too
+            # the older bound was also lowered by the uncertainty of its own P
             rounding = min(before, 2.0 * proof.blur)
             return proof._replace(alpha=best.alpha, gap=before, slack=math.nan, rounding=rounding)
         if proof.dual > best.dual:
@@ -122,7 +124,7 @@ class Certifier:
         return proof
 
     def _with_best_model(self, w: np.ndarray, proof: Proof) -> tuple[np.ndarray, Proof]:
-        """Return the better of this model and the best one before, with what is proved of it."""
+        """Return the better of this model and the best one before, with its proof."""
         best = self.best
         if proof.primal <= best.primal + BY_SUBTRACTION * abs(best.primal):  # not if it is NaN
             best.primal, best.w, best.b, best.blur = proof.primal, w, proof.b, proof.blur

@@ -1,4 +1,4 @@
-"""What methods cost, roughly, and which of them a problem of some shape should begin with."""
+"""Rough costs of the methods, and which of them to begin with."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from zerogap.losses import Logistic
 from zerogap.problem import Problem
 from zerogap.solvers.hessian import DIRECT, moments_cost, worth_sampling
 
-MOST_PASSES_LEFT = 50  # over a store: Newton's method takes about as many with kinks, ten without
-MOST_EPOCHS_LEFT = 300  # of SDCA: if more remain, change the method, as `max_epochs` counts them
+# Leave SDCA if more epochs than this seem to remain.  Over a store, Newton's method takes about 50
+# passes for losses with kinks, ten for others; in memory, `max_epochs` counts epochs, not seconds.
+MOST_PASSES_LEFT = 50
+MOST_EPOCHS_LEFT = 300
 
 
 def has_few_features(problem: Problem) -> bool:
@@ -24,7 +26,7 @@ def has_few_features(problem: Problem) -> bool:
 
 
 def _condition(problem: Problem) -> float:
-    """Return about how much more curvature the losses have than the penalty."""
+    """Return the curvature of the losses over that of the penalty, roughly."""
     return problem.mean_sqnorm * problem.loss.smoothness / problem.lam / problem.shape[0]
 
 
@@ -35,18 +37,18 @@ def is_slow(problem: Problem) -> bool:
 
 
 def most_epochs_left(problem: Any) -> int:
-    """Return the epochs of SDCA from which on another method is worth it, whatever they cost."""
+    """Return the number of remaining epochs from which on another method is tried."""
     return MOST_PASSES_LEFT if problem.streamed else MOST_EPOCHS_LEFT
 
 
 def least_epochs(problem: Problem) -> int:
-    """Return the epochs of SDCA before its rate is believed: with kinks rows are decided late."""
+    """Return the epochs after which SDCA's rate is trusted: with kinks, rows are decided late."""
     kinks = not math.isfinite(problem.loss.smoothness)
     return 20 if kinks and problem.shape[1] > DIRECT else 0
 
 
 def epoch_cost(problem: Problem) -> float:
-    """Nanoseconds of an epoch of SDCA, roughly."""
+    """Return the nanoseconds of an epoch of SDCA, roughly."""
     if problem.loss.task == "multiclass":  # measured on digits
         return (1.0 * problem.rows.stored + 30.0 * problem.shape[0]) * problem.weight_shape[0]
     per_row = 250.0 if isinstance(problem.loss, Logistic) else 30.0
@@ -54,7 +56,7 @@ def epoch_cost(problem: Problem) -> float:
 
 
 def second_cost(problem: Problem, decades: float) -> float:
-    """Nanoseconds of a second-order method for so many decades of the gap, roughly."""
+    """Return the nanoseconds that a second-order method takes for so many decades of the gap."""
     n, d = problem.shape
     smooth = math.isfinite(problem.loss.smoothness)
     stored, per_row = problem.rows.stored, problem.rows.stored / n

@@ -1,8 +1,8 @@
-"""Conjugate gradients over the dual variables that are between their ends.
+"""Conjugate gradients over the free dual variables: those strictly between their bounds.
 
-Once dual coordinate ascent knows which dual variables are at an end, the others solve linear
-equations if the loss is made of lines and parabolas.  Coordinate ascent solves these a row at a
-time, which is very slow if rows are nearly collinear.
+If the loss is made of lines and parabolas, the free dual variables solve linear equations as soon
+as it is known which of the others are at a bound.  Coordinate ascent solves these equations one row
+at a time, which is very slow if rows are nearly collinear.
 
 Reference: J. J. Moré and G. Toraldo, "On the solution of large quadratic programming problems with
 bound constraints", SIAM Journal on Optimization 1, 1991.
@@ -19,14 +19,14 @@ from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.problem.row_sums import clip_duals, sum_conjugates
 
-ROUGH_RESIDUAL = 1e-2  # of the residual at the start: what is to be left of it
-LEAST_CURVATURE = 1e-12  # of the largest seen: less is treated as zero
-SHORTER_STEPS = (1.0, 0.5, 0.25, 0.125)  # parts of the step to try
+ROUGH_RESIDUAL = 1e-2  # conjugate gradients stop at this share of the first residual
+LEAST_CURVATURE = 1e-12  # share of the largest curvature so far below which it counts as zero
+SHORTER_STEPS = (1.0, 0.5, 0.25, 0.125)  # shares of the step that are tried, in this order
 
 
 @rowwise(sums=0)
 def _find_scores(loss, y, alpha, scores, bend, start, stop):
-    """The scores that alpha belongs to if it is between its ends, else nan; the curvature there"""
+    """The scores at which alpha is optimal, or NaN if it is not free; and the curvature there"""
     for i in range(start, stop):
         a = alpha[i]
         bend[i] = loss.stiffness(a, y[i])
@@ -36,7 +36,7 @@ def _find_scores(loss, y, alpha, scores, bend, start, stop):
 
 @rowwise(sums=0)
 def _find_room(loss, y, alpha, step, room, start, stop):
-    """The part of the step with which alpha meets an end of its line"""
+    """The share of the step after which alpha meets a bound or zero"""
     for i in range(start, stop):
         low, high = loss.domain(y[i])
         end = high if step[i] > 0.0 else low
@@ -46,14 +46,14 @@ def _find_room(loss, y, alpha, step, room, start, stop):
 
 
 class Step(NamedTuple):
-    """What came of a step."""
+    """The outcome of `improve`."""
 
     products: int
     whole: bool  # whether all of it was taken
 
 
-def has_faces(problem: Problem) -> bool:
-    """Tell whether dual variables have ends, and satisfy linear equations between them."""
+def has_free_steps(problem: Problem) -> bool:
+    """Tell whether `improve` applies: bounded dual variables with linear equations between them."""
     loss = problem.loss
     return loss.quadratic and loss.has_ends and isinstance(problem.penalty, L2)
 
@@ -75,9 +75,9 @@ def improve(
     rho: float,
     limit: int,
 ) -> Step:
-    """Raise the dual over those of alpha[places] that are free, by `limit` products at most.
+    """Raise the dual over the free ones among alpha[places], with at most `limit` products.
 
-    With an intercept it is the dual that `SDCA` maximises, in which rho mean(alpha) is added to it.
+    With an intercept, the dual is the one that `SDCA` maximises: b has rho mean(alpha) added.
     """
     scores, bend = np.empty((2, problem.shape[0]))
     problem.over_rows(_find_scores, problem.loss, problem.y, alpha, scores, bend)
@@ -107,7 +107,7 @@ def improve(
 
 
 def _longest(part: Problem, alpha: np.ndarray, step: np.ndarray) -> float:
-    """Return the part of the step that stays on the face, where it cannot fail."""
+    """Return the share of the step that keeps free variables free: it always raises the dual."""
     room = np.empty(len(alpha))
     part.over_rows(_find_room, part.loss, part.y, alpha, step, room)
     return min(1.0, float(room.min()))
@@ -116,9 +116,9 @@ def _longest(part: Problem, alpha: np.ndarray, step: np.ndarray) -> float:
 def _solve(
     part: Problem, lack: np.ndarray, bend: np.ndarray, rho: float, limit: int
 ) -> tuple[np.ndarray, int]:
-    """Return the step with which all rows would have what their scores lack, and the products.
+    """Return the step that would change the scores by `lack`, and the number of products.
 
-    Roots of the shares make the equations symmetric.
+    The equations are multiplied by roots of the shares, which makes them symmetric.
     """
     root = np.sqrt(part.share)
     rest, eta, products = root * lack, np.zeros(len(lack)), 0

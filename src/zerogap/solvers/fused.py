@@ -1,8 +1,8 @@
 """Newton's method for few features and smooth losses: one pass over the rows for each step.
 
-A look at a point returns value, gradient and Hessian together.  Rows are read in blocks whose
-columns stay in cache, so that loops over rows share vector instructions, and nothing as long as the
-data is written.  A step that is taken has been looked at, so the next one costs nothing to begin.
+One pass computes value, gradient and Hessian at a point together (a `Look`).  Rows are read in
+blocks that stay in cache, which lets the compiler use vector instructions, and no vector of length
+n is written.  The line search ends at a point whose Hessian is known: the next step starts there.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from zerogap.problem import Problem
 from zerogap.solvers.hessian import SMALL_PIVOT, is_parabola
 from zerogap.solvers.line_search import search
 
-MOST_FEATURES = 32  # beyond, Hessians of a sample of the rows are cheaper
+MOST_FEATURES = 32  # features; with more, Hessians of a sample of the rows are cheaper
 LEAST_FILLED = 0.3  # share of non-zeros below which sparse loops are faster
-_BLOCK_ROWS = 128  # whose few columns stay in the first cache
-_FEW_LEFT = 0.7  # of a block's rows: fewer are worth moving together
-# A step multiplies the gap by about this times what it gains of the objective: 0.5 to 30 was seen.
-# Where that makes it so small a part of the tolerance, it is made without a look.
+_BLOCK_ROWS = 128  # rows whose few columns stay in the first-level cache
+_FEW_LEFT = 0.7  # share of a block's rows below which moving them together pays
+# A step that gains the share s of the objective multiplies the gap by at most CONTRACTION * s
+# (0.5 to 30 times s was seen).  If that leaves at most SURE times the tolerance, the step is made
+# without a line search.
 CONTRACTION, SURE = 100.0, 0.3
-LEAST_GAIN = 1e-9  # of the objective: a smaller one is the business of more careful steps
+LEAST_GAIN = 1e-9  # relative gain of a step below which the slower, more exact steps take over
 
 
 class Look(NamedTuple):
-    """The objective near a point: the intercept, if there is one, comes last."""
+    """Value, gradient and Hessian at a point; the intercept, if there is one, comes last."""
 
     value: float
     gradient: np.ndarray
@@ -37,16 +38,16 @@ class Look(NamedTuple):
 
 
 def can_fuse(problem: Problem) -> bool:
-    """Tell whether steps can be made so: the loss itself must be smooth."""
+    """Tell whether the shape, storage and penalty allow `step`; the loss must be smooth as well."""
     n, d = problem.shape
     few = d <= MOST_FEATURES and problem.rows.stored >= LEAST_FILLED * n * d
     return few and isinstance(problem.penalty, L2) and not problem.on_device
 
 
 def step(problem: Problem, state: Any) -> bool:
-    """Make one step, and tell if it could be made: the Hessian must be clearly positive.
+    """Make one step; return False if it could not be made, as the Hessian is nearly singular.
 
-    Where little is gained, or nothing can be, other steps are asked for by ``state.fused = False``.
+    Sets ``state.fused = False`` if the next step should be one of `Newton`'s own.
     """
     d, here = problem.shape[1], state.here
     at = np.append(state.w, state.b) if problem.fit_intercept else state.w
@@ -60,7 +61,7 @@ def step(problem: Problem, state: Any) -> bool:
     state.steps += 1
     gap = -CONTRACTION * slope / max(here.value, 1e-300) * sum(_gap(problem, here))
     if gap <= SURE * state.tol * here.value and not is_parabola(problem.loss):
-        # the certificate will look there, and nobody needs another Hessian
+        # the certificate computes the objective there, and no further Hessian is needed
         _move(state, at + direction, d)
         state.here, state.value = None, here.value + 0.5 * slope
         state.residual, state.excess = gap, 0.0
@@ -81,7 +82,7 @@ def _move(state: Any, to: np.ndarray, d: int) -> None:
 
 
 def _gap(problem: Problem, here: Look) -> tuple[float, float]:
-    """Return the parts of the gap that the gradients of weights and intercept tell."""
+    """Return the parts of the gap that follow from the gradients of weights and intercept."""
     d = problem.shape[1]
     of_weights, of_intercept = here.gradient[:d], here.gradient[d:]
     curvature = max(float(here.hessian[-1, -1]), 1e-300)
@@ -90,7 +91,7 @@ def _gap(problem: Problem, here: Look) -> tuple[float, float]:
 
 
 def _look(problem: Problem, at: np.ndarray) -> Look:
-    """Return the objective near a point."""
+    """Return value, gradient and Hessian at a point."""
     gradient, hessian = np.zeros(len(at)), np.zeros((len(at), len(at)))
     data = (problem.rows, problem.loss, problem.y, problem.share, problem.lam)
     found = [
@@ -101,14 +102,14 @@ def _look(problem: Problem, at: np.ndarray) -> Look:
 
 
 def _direction(here: Look) -> np.ndarray | None:
-    """Return the Newton direction, unless the Hessian is too near to a singular one."""
+    """Return the Newton direction, or None if the Hessian is nearly singular."""
     direction = np.empty_like(here.gradient)
     pivot = _solve(here.hessian, here.gradient, direction)
     return direction if pivot >= SMALL_PIVOT else None
 
 
 def _along_parabola(here: Look, direction: np.ndarray, slope: float) -> Look:
-    """Return what a look at the end of the step would see: the Hessian is the same everywhere."""
+    """Return the `Look` at the end of the step without a pass: the Hessian stays the same."""
     lower, product = here.hessian, np.zeros_like(direction)
     _add_product(lower, direction, product)
     value = here.value + slope + 0.5 * float(direction @ product)
@@ -118,7 +119,7 @@ def _along_parabola(here: Look, direction: np.ndarray, slope: float) -> Look:
 def _search(
     problem: Problem, here: Look, at: np.ndarray, direction: np.ndarray, slope: float
 ) -> tuple[float, Look]:
-    """Return how far to go, and what is seen there."""
+    """Return the length of the step, and the `Look` at its end."""
     there = here
 
     def seen(t: float) -> tuple[float, float]:
@@ -134,7 +135,7 @@ def _search(
 def _drop_flat_rows(columns, a, h, places, count):
     """Move the rows of a block that have slope or curvature to its front, if they are few
 
-    Returns how many there are: the others add nothing to gradient and Hessian.
+    Returns the number of rows to read: the others add nothing to gradient and Hessian.
     """
     kept = 0
     for i in range(count):
@@ -152,12 +153,12 @@ def _drop_flat_rows(columns, a, h, places, count):
 
 @kernel
 def _add_look(rows, loss, y, share, lam, at, d, gradient, hessian, start, stop):
-    """Add the part of some rows to gradient and Hessian, return that of the value
+    """Add what some rows contribute to gradient and Hessian; return their part of the value
 
-    The penalty belongs to the first rows.
+    The rows from 0 on include the penalty.
     """
     value, length = 0.0, _BLOCK_ROWS
-    columns = np.ones((len(at), length))  # that of the intercept has ones
+    columns = np.ones((len(at), length))  # the intercept's column stays 1
     z, a, h, scaled = np.empty(length), np.empty(length), np.empty(length), np.empty(length)
     places = np.empty(length, np.intp)
     if start == 0:
@@ -198,7 +199,7 @@ def _add_look(rows, loss, y, share, lam, at, d, gradient, hessian, start, stop):
 
 @kernel
 def _add_product(lower, v, out):
-    """Add the product of a symmetric matrix, of which the lower triangle is known, and v"""
+    """out += M v for a symmetric matrix M with this lower triangle"""
     for j in range(len(v)):
         out[j] += lower[j, j] * v[j]
         for k in range(j):
@@ -208,9 +209,9 @@ def _add_product(lower, v, out):
 
 @kernel
 def _solve(hessian, gradient, direction):
-    """Set direction = -hessian^-1 gradient, return the smallest pivot: direction is void if <= 0
+    """Set direction = -hessian^-1 gradient; return the smallest pivot, which must be positive
 
-    The matrix is factorised with its diagonal scaled to one: units of features are no matter.
+    The matrix is factorised with its diagonal scaled to one, so units of features do not matter.
     """
     size, smallest = len(gradient), 1.0
     factor, scale = np.empty((size, size)), np.empty(size)
@@ -228,12 +229,12 @@ def _solve(hessian, gradient, direction):
                 factor[j, j], smallest = np.sqrt(total), min(smallest, total)
             else:
                 return 0.0
-    for j in range(size):  # forwards
+    for j in range(size):  # forward substitution
         total = -scale[j] * gradient[j]
         for k in range(j):
             total -= factor[j, k] * direction[k]
         direction[j] = total / factor[j, j]
-    for j in range(size - 1, -1, -1):  # and back
+    for j in range(size - 1, -1, -1):  # backward substitution
         direction[j] /= factor[j, j]
         for k in range(j):
             direction[k] -= factor[j, k] * direction[j]

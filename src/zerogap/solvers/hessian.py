@@ -17,29 +17,30 @@ from zerogap.rows import CSRRows, DenseRows
 from zerogap.solvers.protocol import Solver
 
 DIRECT = 3000  # features up to which the Hessian is factorised
-ROWS_PER_FEATURE = 4  # rows per feature that make a good preconditioner
+ROWS_PER_FEATURE = 4  # rows per feature whose Hessian is a good preconditioner
 PLENTY_PER_FEATURE = 400  # rows per feature whose Hessian is as good as that of all rows
-MOST_PASSES = 4  # over the data that a Hessian may cost, whatever its sample
-MOST_PRODUCTS = 250  # with the Hessian, for one direction
-REFINEMENTS = 20  # products that mend a direction of a factorised matrix: more gain nothing
-# A Hessian in single precision saves more than the products that mend it cost, from so many
-# features and so many multiplications on; of a parabola, whose rows need not be scaled, from more
+MOST_PASSES = 4  # passes over the data that the Hessian of a sample may cost
+MOST_PRODUCTS = 250  # products with the Hessian for one direction, at most
+REFINEMENTS = 20  # the same where the Hessian is factorised: further products gain nothing
+# The Hessian is summed up in single precision from so many features and multiplications on: there
+# that saves more time than the products cost which correct the direction.  The first number is
+# higher for parabolas, whose rows need no scaling.
 SINGLE_FEATURES, SINGLE_FEATURES_OF_PARABOLA, SINGLE_WORK = 48, 64, 5e7
-MENDING_PRODUCTS = 4  # in any case, before a Hessian is summed up again in double precision
-ROUGH_RESIDUAL, EXACT_RESIDUAL = 0.01, 1e-12  # of the residual's square, to be left of it
-# Pivots of a matrix with a unit diagonal: below the first one its solutions have few right digits,
-# as measured on columns that are copies but for 1e-5 of their values; the others are tried in turn
-# where rounding has made the matrix indefinite.
-# Where the factorised matrix has this much more curvature than the Hessian itself, the latter is
-# rounding: columns that are copies of others, which a step would take apart without end.
+MENDING_PRODUCTS = 4  # such products, at least, before the Hessian is summed up in double precision
+ROUGH_RESIDUAL, EXACT_RESIDUAL = 0.01, 1e-12  # conjugate gradients stop at this share of |r|^2
+# Conjugate gradients stop along directions in which the Hessian has less than this share of the
+# factorised matrix' curvature: it is rounding, of columns that are copies of each other, and a step
+# along them would have no end.
 LEAST_CURVATURE = 1e-2
-DAMPING = 1e-13  # of the diagonal: hundreds of times what rounding makes of a copy's curvature
+DAMPING = 1e-13  # share of the diagonal: hundreds of times a copy's curvature by rounding
+# Smallest pivot of a matrix with a unit diagonal whose solutions have enough right digits: measured
+# on columns that agree to 1e-5 of their values.
 SMALL_PIVOT = 1e-9
-_RIDGES = (0.0, 1e-14, 1e-13, 1e-12, 1e-10, 1e-8, 1e-6)
+_RIDGES = (0.0, 1e-14, 1e-13, 1e-12, 1e-10, 1e-8, 1e-6)  # tried until the matrix is definite
 
 
 def moments_cost(rows: DenseRows | CSRRows) -> float:
-    """Return the cost of a Hessian over that of a product with it, roughly."""
+    """Return how many products with the Hessian take as long as computing it, roughly."""
     n, d = rows.shape
     if rows.stored < n * d:
         return 0.25 * (rows.stored + 1) / (n + 1)
@@ -53,7 +54,7 @@ def _is_rough(rows: DenseRows | CSRRows) -> bool:
 
 
 def _has_room(problem: Problem, h: np.ndarray) -> bool:
-    """Tell whether single precision has room for the rows, and shows lam beside them."""
+    """Tell whether single precision holds the rows' sizes, and still shows lam beside them."""
     trace = float(h @ problem.sqnorms)
     return 1e-30 < trace < 1e12 * problem.lam and 1e-30 < problem.sqnorms.max() < 1e30
 
@@ -107,8 +108,8 @@ class Hessian:
             self.rows, self.h = problem.rows.take(active), h[active]
         wide = not is_parabola(problem.loss) or problem.shape[1] >= SINGLE_FEATURES_OF_PARABOLA
         self.rough = wide and _is_rough(problem.rows) and _has_room(problem, h)
-        self.left = math.inf  # square of what the last direction leaves of its target, if known
-        # without rows the intercept has no curvature: a little keeps the direction finite
+        self.left = math.inf  # |r|^2 of the last direction's residual r, if known
+        # without rows the intercept has no curvature: a small one keeps the direction finite
         total = float(self.h.sum())
         self.least = damping * total if total > 0.0 else damping
 
@@ -119,11 +120,11 @@ class Hessian:
         factor: int = 1,
         enough: tuple[float, float] = (0.0, 0.0),
     ) -> tuple[np.ndarray, int, int]:
-        """Return the Newton direction, the products with the Hessian it took, and a better factor.
+        """Return the Newton direction, the number of products it took, and the next `factor`.
 
-        That many times the rows that are worth it are sampled.  Where a single step leads to the
-        optimum, it is worth all that its Hessian costs.  `enough` are the objective before the
-        step, and what part of it the square of what is left of the target may be after it.
+        The Hessian of `factor * worth_sampling(rows)` rows is the preconditioner; of a parabola,
+        whose optimum is one step away, the Hessian of all rows.  `enough` is (value, share): the
+        direction is exact enough once |residual|^2 <= share * value, value being the objective.
         """
         n, d = len(self.h), self.problem.shape[1]
         parabola = is_parabola(self.problem.loss)
@@ -135,7 +136,7 @@ class Hessian:
         if n <= 2 * min(size, plenty) or parabola:
             inverse, accurate = self._whole
             if accurate:
-                self.left = 0.0  # but for rounding
+                self.left = 0.0  # up to rounding
                 return inverse(target), 0, factor
             if parabola and self.rough:
                 return *self._mended(inverse, target, enough), factor
@@ -160,7 +161,7 @@ class Hessian:
         target: np.ndarray,
         enough: tuple[float, float],
     ) -> tuple[np.ndarray, int]:
-        """Solve with a Hessian in single precision; or with a new one if that takes too long."""
+        """Solve with a Hessian in single precision; if that takes too long, with an exact one."""
         most = MENDING_PRODUCTS + int(moments_cost(self.rows))
         found = self._conjugate_gradients(inverse, target, EXACT_RESIDUAL, 0.0, enough, most)
         if found[1] < most:
@@ -177,11 +178,11 @@ class Hessian:
 
     @functools.cached_property
     def _whole(self) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
-        """What solves with the Hessian of all rows, and if it is accurate."""
+        """The function that solves with the Hessian of all rows, and whether it is accurate."""
         return self._inverse(self.rows, self.h, self.rough)
 
     def inverse(self) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the function that solves with the Hessian, factorised whatever that costs."""
+        """Return the function that solves with the Hessian, factorised at any cost."""
         inverse, accurate = self._inverse(self.rows, self.h)
         if accurate:
             return inverse
@@ -191,7 +192,8 @@ class Hessian:
     def damped_inverse(self) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function that solves with the Hessian plus DAMPING times its diagonal.
 
-        Repeated on what is left, it gains twelve digits each time, and takes no copies apart.
+        Applied again to the residual, it gains twelve digits each time, and makes no long steps
+        along columns that are copies of each other.
         """
         return self._inverse(self.rows, self.h, damping=DAMPING)[0]
 
@@ -211,14 +213,14 @@ class Hessian:
         enough: tuple[float, float] = (0.0, 0.0),
         most: int = 0,
     ) -> tuple[np.ndarray, int]:
-        """Solve until the square of the residual has fallen that far, or to `enough`.
+        """Solve until |residual|^2 has fallen by the factor `reduction`, or to `enough`.
 
-        Directions whose curvature is less than `least` of what the preconditioner has are left out.
+        Stops at a direction with less than the share `least` of the preconditioner's curvature.
         """
         p, rest = np.zeros_like(target), target.copy()
         eased = precondition(rest)
         along, size = eased, float(rest @ eased)
-        unit = rest.copy()  # what the preconditioner would have to be applied to for `along`
+        unit = rest.copy()  # `along` is the preconditioner applied to this
         goal = reduction * size
         products = 0
         most = most or (REFINEMENTS if least else MOST_PRODUCTS)
@@ -227,7 +229,7 @@ class Hessian:
             products += 1
             product = self @ along
             curvature = float(along @ product)
-            if not curvature > least * float(along @ unit):  # rounding is all that is left of it
+            if not curvature > least * float(along @ unit):  # nothing but rounding
                 break
             step = size / curvature
             p += step * along
@@ -243,14 +245,14 @@ class Hessian:
     def _inverse(
         self, rows: DenseRows | CSRRows, h: np.ndarray, rough: bool = False, damping: float = 0.0
     ) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
-        """Return the function that solves with the Hessian of these rows, and if it is accurate.
+        """Return the function that solves with these rows' Hessian, and whether it is accurate.
 
-        The matrix is factorised with its diagonal scaled to one: units of features are no matter.
+        The matrix is factorised with its diagonal scaled to one: units of features do not matter.
         """
         return self._inverse_of(self._rows_part(rows, h, rough), rough, damping)
 
     def rows_part(self) -> np.ndarray:
-        """Return the sum over the rows, without the ridge; those of parts of the rows add up."""
+        """Return the sum over the rows, without the ridge; sums over parts of the rows add up."""
         return self._rows_part(self.rows, self.h, rough=False)
 
     def _rows_part(self, rows: DenseRows | CSRRows, h: np.ndarray, rough: bool) -> np.ndarray:
@@ -267,7 +269,7 @@ class Hessian:
     def _inverse_of(
         self, matrix: np.ndarray, rough: bool = False, damping: float = 0.0
     ) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
-        """Return the function that solves with the rows' part plus the ridge, and if accurately."""
+        """Return the function that solves with rows' part and ridge, and whether it is accurate."""
         d, xp = self.problem.shape[1], self.problem.xp
         diagonal = xp.diagonal(matrix).copy()
         diagonal[:d] += self.ridge
@@ -293,7 +295,7 @@ class Hessian:
 
 
 class SummedHessian(Hessian):
-    """The Hessian of rows that are elsewhere: their part of the matrix has been added up."""
+    """The Hessian of rows that are not here: the sum over them is given as a matrix."""
 
     def __init__(
         self, problem: Problem, matrix: np.ndarray, ridge: float | np.ndarray | None = None
@@ -324,8 +326,8 @@ def _factorised(matrix: Any) -> tuple[Callable[[np.ndarray], np.ndarray], float]
     Raises LinAlgError if it is not positive definite.
     """
     if isinstance(matrix, np.ndarray):
-        # LAPACK itself: scipy's checks take longer than small matrices.  The transpose is in its
-        # order, and has the same entries.
+        # Call LAPACK directly: scipy's checks take longer than a small factorisation.  The
+        # transpose has the same entries, and LAPACK's order.
         factor, failed = linalg.lapack.dpotrf(matrix.T, lower=0, clean=0)
         if failed:
             raise linalg.LinAlgError("the matrix is not positive definite")

@@ -26,23 +26,25 @@ from zerogap.solvers.polish import is_worth_polishing, polished
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.responses import first_gamma, mark_movable, respond, sum_excess, two_like
 
-# The centre moves when the sub-problem's part of the gap is so many times smoothing's
+# The centre moves when the sub-problem's part of the gap is at most this times smoothing's part
 BALANCE = 0.5
-# Steps of a sub-problem: after few the next one is smoothed less, after many more.
+# Steps that solve a sub-problem: after at most the first number the next one is smoothed less,
+# after at least the second one more
 FEW_STEPS, MANY_STEPS = 8, 20
-LESS_SMOOTHING = 0.3  # one gamma over the one before, where few steps solved the sub-problem
-ROWS_PER_SAMPLED = 8  # one row in so many shows where to start
-SAMPLED_PER_FEATURE = 10  # rows, at least
-# Steps on the sampled rows at most: at a large C their optimum leads astray
+LESS_SMOOTHING = 0.3  # next gamma over the present one, after few steps
+ROWS_PER_SAMPLED = 8  # the first steps are made on one row in so many
+SAMPLED_PER_FEATURE = 10  # sampled rows per feature, at least
+# Steps on the sampled rows, at most: at a large C their optimum is far from that of all rows
 SAMPLE_STEPS, SAMPLE_STEPS_WITH_KINKS = 5, 50
-FEW_VALUES = 10_000  # stored values up to which all rows are as quickly read as some of them
-SUBPROBLEM_GAIN = 1e-3  # of a sub-problem's gap: a step that can gain less has solved it
-# With an L1 penalty; if there are more, and fewer rows, coordinate descent is faster
+FEW_VALUES = 10_000  # stored values up to which all rows are read as quickly as some of them
+SUBPROBLEM_GAIN = 1e-3  # a sub-problem is solved when a step can gain less than this of its gap
+# Features up to which an L1 penalty is rounded; with more of them than rows, and more than this,
+# coordinate descent is faster
 FEW_FEATURES = 300
-# Of P, on a parabola, or of the tolerance where it is known: the gap that conjugate gradients may
-# leave.  A parabola's Hessian is at hand for further steps; the rest is for what is not quadratic.
+# Gap that conjugate gradients may leave: a share of P for a parabola, whose Hessian is kept for
+# further steps; else a share of the tolerance, if it is known
 PARABOLA_GAP, STEP_PART = 1e-7, 0.5
-STEPS_BETWEEN_POLISHES = 8  # after a polish that gained nothing: each takes several passes
+STEPS_BETWEEN_POLISHES = 8  # steps to wait after a polish without gain: each takes several passes
 _EMPTY = np.empty(0)
 
 
@@ -50,17 +52,18 @@ _EMPTY = np.empty(0)
 class NewtonState(State):
     """State of `Newton`.
 
-    Arrays named `near_` are of the rows whose dual variables may change while the iterate stays
-    within `radius` of where it was `at`; what all the others add up to is kept as `far_`.
+    The `near` rows are those whose dual variables may change while the iterate stays within
+    `radius` of the point `at`; `near_` arrays belong to them.  The sums over all other rows are
+    kept in `far_` fields.
     """
 
     w: np.ndarray = field(default_factory=lambda: _EMPTY)
     b: float = 0.0
-    alpha: np.ndarray = field(default_factory=lambda: _EMPTY)  # the far ones; near ones may be old
+    alpha: np.ndarray = field(default_factory=lambda: _EMPTY)  # valid for the far rows only
     centre: np.ndarray = field(default_factory=lambda: _EMPTY)
     gamma: float = 0.0
-    least: float = 0.0  # gamma, below which rounding of scores shows in dual variables
-    at: np.ndarray = field(default_factory=lambda: _EMPTY)  # w and b
+    least: float = 0.0  # smallest gamma: below it, rounding of scores shows in dual variables
+    at: np.ndarray = field(default_factory=lambda: _EMPTY)  # w, then b
     radius: float = math.inf
     near: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     near_z: np.ndarray = field(default_factory=lambda: _EMPTY)
@@ -71,7 +74,7 @@ class NewtonState(State):
     far_mean: float = 0.0  # of alpha
     far_value: float = 0.0  # of the smoothed loss
     steps: int = 0  # since the centre moved
-    factor: int = 1  # times as many rows for the Hessian as its first one had
+    factor: int = 1  # the Hessian's rows over those of the first Hessian
     started: bool = False
     value: float = math.inf  # of the sub-problem, at most that of the problem
     excess: float = math.inf  # the part of the gap that smoothing costs
@@ -79,15 +82,15 @@ class NewtonState(State):
     mu: np.ndarray = field(default_factory=lambda: _EMPTY)  # how far the L1 penalty is rounded
     first_mu: np.ndarray = field(default_factory=lambda: _EMPTY)
     polished: np.ndarray = field(default_factory=lambda: _EMPTY)  # a better dual point, if any
-    damping: float = 0.0  # part of the largest curvature that is added to each row's own
-    unpolished: float = math.inf  # the residual of the step before, as it was
-    unpolishable: int = 0  # steps for which no better one is looked for: the last was none
-    patience: int = STEPS_BETWEEN_POLISHES  # how many of them there are next time
+    damping: float = 0.0  # share of the largest curvature that is added to each row's own
+    unpolished: float = math.inf  # the residual of the step before, without polishing
+    unpolishable: int = 0  # steps still to wait before the next polish
+    patience: int = STEPS_BETWEEN_POLISHES  # steps to wait after the next polish without gain
     part: Problem | None = field(default=None, metadata={"saved": False})  # the near rows
     hessian: Any = field(default=None, metadata={"saved": False})  # of a parabola, for all steps
-    fused: bool = False  # whether steps take one pass each, and keep nothing as long as the data
-    tol: float = 0.0  # that is asked for, if it is known
-    here: Any = field(default=None, metadata={"saved": False})  # what such a step has seen last
+    fused: bool = False  # whether steps are those of `fused`, which keep no vector of length n
+    tol: float = 0.0  # the relative gap that is asked for, if it is known
+    here: Any = field(default=None, metadata={"saved": False})  # the last `Look` of such steps
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ class Newton(Solver):
         return state
 
     def prepare(self, problem: Problem, state: NewtonState) -> None:
-        """Start at the optimum of a part of the rows, which is off by some d / rows only."""
+        """Start at the optimum of a sample of the rows: its gap is about d / (sampled rows)."""
         n, d = problem.shape
         size = n // ROWS_PER_SAMPLED
         if state.started or size < max(SAMPLED_PER_FEATURE * d, 1000) or is_parabola(problem.loss):
@@ -183,7 +186,7 @@ class Newton(Solver):
         return w, state.b, alpha
 
     def observe(self, problem: Problem, state: NewtonState, record: Record, tol: float) -> None:
-        """Learn how far to go."""
+        """Learn the tolerance."""
         state.tol = tol
 
     def _alpha(self, state: NewtonState) -> np.ndarray:

@@ -18,7 +18,7 @@ from zerogap.kernels.machine_code import first_time
 from zerogap.penalties import L2, ElasticNet
 from zerogap.problem import Problem
 from zerogap.problem.multiclass import MulticlassProblem
-from zerogap.solvers.free_variables import compile_for, has_faces, improve
+from zerogap.solvers.free_variables import compile_for, has_free_steps, improve
 from zerogap.solvers.history import Record
 from zerogap.solvers.protocol import Answer, Solver, State, empty_like
 from zerogap.solvers.sdca_steps import block_steps, modified_sgd, sdca_steps
@@ -30,11 +30,11 @@ _BYTES_WORTH_COPYING = 16_000_000  # bytes: below, the data stay in cache whatev
 # Passes over the undecided rows between two over all: few while many a row is decided wrongly,
 # more of them where a row has many dual variables
 FIRST_PASSES, LAST_PASSES, LAST_PASSES_OF_MANY = 4, 20, 40
-EPOCHS_BEFORE_FREE_STEPS = 12  # before steps on the free variables: most fits end sooner
+EPOCHS_BEFORE_FREE_STEPS = 12  # epochs before steps on free variables: most fits end sooner
 LEAST_PRODUCTS, MOST_PRODUCTS = 20, 200  # of conjugate gradients, in a step on the free variables
-RECENT_PASSES = 20  # roughly, in the average of recent ones
-FIRST_UNIT = 2.0  # gap over the solver's own estimate, before a certificate tells; a guess
-SAMPLED_ROWS = 4096  # that tell the better of two models
+RECENT_PASSES = 20  # passes, roughly, that the average of recent weights covers
+FIRST_UNIT = 2.0  # gap divided by the solver's estimate of it, until a certificate tells; a guess
+SAMPLED_ROWS = 4096  # rows on which two models are compared
 _EMPTY = np.empty(0)
 
 
@@ -111,7 +111,7 @@ class SDCA(Solver):
     finish : bool
         Whether, with `shrink` and for all losses but the logistic and those of many classes,
         conjugate gradients over the dual variables between their ends follow these passes.
-        Coordinate ascent alone may need any number of epochs where rows are alike.
+        Coordinate ascent alone is very slow if rows are nearly collinear.
     relaxation : float
         At least 1 and below 2.  Above 1 steps are longer than those that raise the dual most, as
         if the curvature were divided by it: successive over-relaxation.  They still raise the
@@ -188,7 +188,7 @@ class SDCA(Solver):
         return w, b, alpha
 
     def _sample(self, problem: Problem, state: SDCAState) -> Problem:
-        """Return some of the rows, to choose between two models without reading all of them."""
+        """Return some of the rows: enough to compare two models."""
         n = problem.shape[0]
         if n <= SAMPLED_ROWS:
             return problem
@@ -199,25 +199,25 @@ class SDCA(Solver):
         return state.sample
 
     def relative_gap(self, problem: Problem, state: SDCAState) -> float | None:
-        """Return an estimate where certificates take as long as an epoch, or are many."""
+        """Return an estimate in the cases where certificates are too expensive to ask for often."""
         known = isinstance(problem, MulticlassProblem) or self._is_late(problem, state)
         begun = math.isfinite(state.estimate) or self.output == "recent"
         return state.unit * state.estimate if known and begun else None
 
     def observe(self, problem: Problem, state: SDCAState, record: Record, tol: float) -> None:
-        """Learn what gaps are relative to and, of averages, how much smaller they are."""
+        """Learn the factor between `estimate` and the relative gap of the answer."""
         state.unit = 1.0 / max(abs(record.certificate.primal), 1e-300)
         if self.output == "recent":
             known = 0.0 < state.estimate < math.inf
             state.unit *= record.gap / state.estimate if known else FIRST_UNIT
 
     def finishes(self, problem: Problem, state: SDCAState) -> bool:
-        """Tell whether steps on the free variables will be made: most rows have been decided."""
-        return self.finish and state.span > FIRST_PASSES and has_faces(problem)
+        """Tell whether steps on the free variables will follow: most rows have been decided."""
+        return self.finish and state.span > FIRST_PASSES and has_free_steps(problem)
 
     def _watches(self, problem: Problem) -> bool:
-        """Tell whether to sum up what the visited rows add to the gap."""
-        return isinstance(problem, MulticlassProblem) or (self.finish and has_faces(problem))
+        """Tell whether to add up the visited rows' parts of the gap."""
+        return isinstance(problem, MulticlassProblem) or (self.finish and has_free_steps(problem))
 
     def steps(self, problem: Problem, state: SDCAState, count: int) -> int:
         n, products = problem.shape[0], 0
@@ -226,7 +226,8 @@ class SDCA(Solver):
             problem = cast("Problem", state.stored)
         if self.averaging and not len(state.trace):
             state.trace = np.zeros(problem.dual_shape)
-        if not count and self.finish and has_faces(problem) and first_time(SDCA, *problem.kind):
+        free_steps = self.finish and has_free_steps(problem)
+        if not count and free_steps and first_time(SDCA, *problem.kind):
             compile_for(problem)
         left = count
         while True:
@@ -248,12 +249,12 @@ class SDCA(Solver):
         return count + products
 
     def _is_late(self, problem: Problem, state: SDCAState) -> bool:
-        """Tell whether coordinate ascent alone has had the time that it mostly needs."""
+        """Tell whether coordinate ascent takes longer than usual: then free steps should help."""
         early = state.updates < EPOCHS_BEFORE_FREE_STEPS * problem.shape[0]
-        return self.finish and not early and has_faces(problem)
+        return self.finish and not early and has_free_steps(problem)
 
     def _finish(self, problem: Problem, state: SDCAState) -> int:
-        """Make a step on the face that the last passes have found; return the rows it read."""
+        """Make a step on the variables that the last pass found free; return the rows it read."""
         state.near = None
         places = np.sort(state.order[state.moved])
         arrays = (state.alpha, state.u, state.bias, state.rho)
@@ -292,12 +293,12 @@ class SDCA(Solver):
             state.tally += sdca_steps(*common, *arrays, *relaxed, *averages, watch)
 
     def _begin_pass(self, n: int, state: SDCAState) -> None:
-        """Choose the places to visit next: all, or those that moved when they were visited last.
+        """Choose the rows of the next pass: all, or those that moved when they were last visited.
 
-        A step of zero says that a row's dual variable is at a bound where it wants to stay.  Most
-        such rows stay decided for good; those that do not are found by the next pass over all.
+        A step of zero means that the dual variable is at a bound and should stay there.  Most such
+        rows stay decided; the next pass over all rows finds the others.
         """
-        if len(state.order) and not len(state.chosen):  # others see little of the gap
+        if len(state.order) and not len(state.chosen):  # other passes miss most of the gap
             state.estimate = state.tally
         if len(state.order) and self.output == "recent":
             self._average(state)
@@ -323,7 +324,7 @@ class SDCA(Solver):
         state.done, state.moved = 0, np.zeros(len(state.order), np.bool_)
 
     def _average(self, state: SDCAState) -> None:
-        """Let the average of recent passes follow."""
+        """Add the present weights to the average over recent passes."""
         if not state.ends:
             state.recent, state.recent_b = np.zeros_like(state.u), np.zeros_like(state.bias[0])
         state.ends += 1
