@@ -1,9 +1,10 @@
-"""Shifts that a free intercept undoes: columns and targets seen from a point near their middle.
+"""Shift columns and targets that are far from zero; the intercept undoes the shift.
 
-With a free intercept b, shifting column j by m_j changes nothing but b, since
-x.w + b = (x - m).w + (b + m.w), nor does shifting the targets of a loss of residuals.  Far from
-zero such columns cost digits and passes: a year is 2000 times as large as what it tells.  So
-solvers work, and certificates are computed, on shifted columns; models leave with their own b.
+With a free intercept b, shifting column j by m_j changes b alone:
+x.w + b = (x - m).w + (b + m.w).  The same holds for the targets of a loss of residuals.  Columns
+far from zero cost digits and passes: the years 1990 to 2020 are 70 times as large as they differ.
+So solvers and certificates use shifted columns, and the final model gets the intercept of the
+given ones.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from zerogap.kernels.twofold import Factor, add, factorised, times
 from zerogap.problem.gap import UNIT, gamma, size_of
 from zerogap.rows import DenseRows
 
-MOST_UNITS = 10_000  # in the last place of a weight: b is rounded to 1e-4 of a unit, or less
-NUDGED_COLUMNS = 8  # tried: those with the largest parts in b, of which a unit is one of b or so
+MOST_UNITS = 10_000  # units in the last place by which a weight moves: rounds b to 1e-4 of its unit
+NUDGED_COLUMNS = 8  # columns that are tried: those with the largest terms m_j w_j of b
 NUDGES = 3  # weights that are moved, one after another
 
 
 class Centred(NamedTuple):
-    """A problem whose columns and targets are near zero, and how its intercepts differ."""
+    """A problem with columns and targets near zero, and the shift that led to it."""
 
     problem: Any
     origin: np.ndarray  # what was subtracted from each column; empty if nothing was
@@ -48,11 +49,11 @@ class Centred(NamedTuple):
         return gamma(len(self.origin) + 4) * math.sqrt(float(np.square(sizes).sum()))
 
     def nudged(self, w: np.ndarray, b: Any, sizes: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Return (w, b) of the shifted data on the data as given, with little lost by rounding b.
+        """Return (w, b) of the shifted data on the data as given, with little rounding of b.
 
-        One weight after another is moved by the units in its last place that leave the least to
-        round of b - m.w, as long as that moves scores less than it saves.  `sizes` are those of
-        the shifted columns.
+        A few weights are moved by units in their last place, such that b - m.w is almost a double;
+        only as far as this moves scores less than rounding b would.  `sizes` are those of the
+        shifted columns.
         """
         moved, found = np.atleast_2d(w).copy(), []
         for v, c in zip(moved, np.atleast_1d(b), strict=True):

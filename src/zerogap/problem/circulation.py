@@ -1,4 +1,4 @@
-"""Flows between classes, made to balance: what enters a class leaves it again."""
+"""Balance flows between classes: make the inflow and the outflow of each class equal."""
 
 from __future__ import annotations
 
@@ -6,21 +6,25 @@ import math
 
 import numpy as np
 
-ROUNDING_OF_SUMS = 1e-13  # of the terms' sizes: more would be an imbalance
-HARDLY_ANY = 1e-12  # of all votes: those of a class that may be dropped,
-UNEVEN = 1e-6  # if so much of them is not balanced
-NEARLY_EVEN = 0.1  # of a class' flows: what they may differ by where Newton's method is sure
-# Of the diagonal: a common factor changes nothing, so nothing determines it
+ROUNDING_OF_SUMS = 1e-13  # relative difference of in- and outflow that counts as rounding
+# The votes of a class are dropped if they are less than HARDLY_ANY of all, and the share UNEVEN of
+# them is not balanced
+HARDLY_ANY = 1e-12
+UNEVEN = 1e-6
+NEARLY_EVEN = 0.1  # relative difference of in- and outflow below which Newton's method converges
+# Share of the diagonal that is added to it: the equations leave a common factor undetermined
 _RIDGE_OF_FACTORS = 1e-13
-_LEAST_KEPT = 0.9  # share of the flow that balancing must keep, else a linear program is asked
+_LEAST_KEPT = (
+    0.9  # share of the flow that must be left; else a linear program is solved
+)
 
 
 def balancing_factors(flow: np.ndarray, largest: bool = True) -> np.ndarray:
     """Return factors in [0, 1] that turn a matrix of flows into one with equal in- and outflows.
 
-    A diagonal similarity finds them where flows are nearly balanced, as near an optimum.  Where
-    that fails or loses much of the flow, a linear program finds the largest circulation: it takes
-    milliseconds, and is left out if that is not asked for.
+    If the flows are nearly balanced, as they are near an optimum, a diagonal similarity finds the
+    factors.  If that fails or loses much of the flow, a linear program finds the largest
+    circulation; it takes milliseconds, and `largest=False` leaves it out.
     """
     circling = np.where(_is_on_cycles(flow), flow, 0.0)  # no other flow can be balanced
     circling = _without_noise(circling)
@@ -28,7 +32,7 @@ def balancing_factors(flow: np.ndarray, largest: bool = True) -> np.ndarray:
         return (circling > 0.0) * 1.0
     best = circling * _similarity_factors(circling)
     if not _is_circulation(best) or best.sum() < _LEAST_KEPT * circling.sum():
-        # a linear program is exact to some ten digits only, cycles are balanced one by one
+        # a linear program has some ten right digits; sums of cycles are balanced exactly
         flows = (_largest_circulation(circling), circling) if largest else (circling,)
         of_cycles = max(map(_sum_of_cycles, flows), key=np.sum)
         if not _is_circulation(best) or of_cycles.sum() > best.sum():
@@ -37,16 +41,16 @@ def balancing_factors(flow: np.ndarray, largest: bool = True) -> np.ndarray:
 
 
 def is_balanced(flow: np.ndarray) -> bool:
-    """Tell whether in- and outflows of each class are equal, but for rounding."""
+    """Tell whether in- and outflows of each class are equal up to rounding."""
     into, out = flow.sum(axis=0), flow.sum(axis=1)
     return bool(np.all(np.abs(out - into) <= ROUNDING_OF_SUMS * (out + into)))
 
 
 def _without_noise(flow: np.ndarray) -> np.ndarray:
-    """Return flows without those of classes that have hardly any, and not even balanced ones.
+    """Return the flows without classes whose flows are tiny and far from balanced.
 
-    Rows of such classes are decided.  What is left of their votes is rounding of those of others:
-    to balance it takes large parts of it, to drop it costs nothing that shows.
+    The rows of such a class are decided: the remaining votes are rounding errors.  Balancing them
+    would scale other flows down, dropping them costs nothing that shows.
     """
     flow = flow.copy()
     for _ in range(len(flow)):

@@ -28,19 +28,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 UNIT = 2.0**-53  # relative error of one operation
-EVALUATION = 16.0  # units, of a loss' three terms: exp and log of libraries are right to 4
-TINY = 1e-285  # more than all that underflow can add to losses, or to P and D if lam is moderate
-LOST_SQUARES = 1e-308  # more than underflow takes from the sum of 2^50 squares, or shares of them
+EVALUATION = 16.0  # error of a loss' three terms, in units; libraries' exp and log are right to 4
+TINY = 1e-285  # bound of what underflow can add to losses, or to P and D if lam is moderate
+LOST_SQUARES = 1e-308  # bound of what underflow takes from a sum of 2^50 (weighted) squares
 LOST_LENGTH = 1e-154  # the root of that: |x| is at most sqrt(computed x.x) + LOST_LENGTH
-CLEAR_OF_UNDERFLOW = 1e-280  # a sum of squares of which LOST_SQUARES is less than one rounding
-# Gap over P from which on D is computed by itself: it is not a difference then
+CLEAR_OF_UNDERFLOW = 1e-280  # sum of squares above which LOST_SQUARES is less than one rounding
+# Gap over P above which D is computed directly: P - D no longer cancels
 FAR_FROM_OPTIMUM = 0.5
-ENOUGH = 0.1  # of the gap: rounding that is not worth more precision
-CLEAR = 1e-11  # of P: more of it need not be known, whatever the gap,
-CLEAR_OF_TOLERATED = 1e-4  # or of what may be lost of P by rounding: six digits beyond `tol`
-ASKED_FOR = 1e-10  # relative gap of single certificates: a tenth of it is CLEAR of rounding
-LOG_OF_ROUNDING = 40.0  # at least log(1 / x) of an x that is one rounding
-EXACT = 2e-14  # of P: rounding that twice the precision seldom makes less
+ENOUGH = 0.1  # share of the gap that rounding may take before more precision is tried
+# Share of P to which P must be known: CLEAR whatever the gap, or this share of the rounding that
+# the caller tolerates (six digits beyond `tol`)
+CLEAR = 1e-11
+CLEAR_OF_TOLERATED = 1e-4
+ASKED_FOR = 1e-10  # relative gap at which a single certificate is exact enough: 10 times CLEAR
+LOG_OF_ROUNDING = 40.0  # log(1 / x) <= 40 for any x of at least one rounding
+EXACT = 2e-14  # share of P: rounding below it is rarely reduced by twice the precision
 
 
 def gamma(k: float) -> float:
@@ -62,19 +64,19 @@ def size_of(v: Any) -> float:
 
 
 def hidden_by_underflow(lam: float, length: float = math.inf) -> float:
-    """Return more than what numbers too small for a double can add to P, D and the gap.
+    """Return a bound of what underflow can take from P, D and the gap.
 
-    `length` is that of the longest vector whose square is multiplied by lam: the less of it there
-    is, the less of it can be lost.
+    `length` is that of the longest vector whose square is multiplied by lam: a short vector cannot
+    lose more than itself.
     """
     root = 2.0 * math.sqrt(lam) * length
     return TINY + min(LOST_SQUARES * lam, root * root)
 
 
 def is_blurred(blur: float, gap: float, primal: float, tolerated: float = 0.0) -> bool:
-    """Tell whether so much is unknown of P that P - D would not look like the gap.
+    """Tell whether `blur`, the uncertainty of P, is too large for P - D to show the gap.
 
-    Where rounding may be `tolerated` times P, a small part of that need not be known either.
+    A small part of `tolerated` times P, what rounding may take, does not count.
     """
     clear = max(CLEAR, CLEAR_OF_TOLERATED * tolerated)
     return blur > max(ENOUGH * min(gap, primal), clear * primal)
@@ -82,11 +84,18 @@ def is_blurred(blur: float, gap: float, primal: float, tolerated: float = 0.0) -
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Sums over some rows, each row times s_i / S; those of parts of the data add up.
+    """Sums over some rows, each row times s_i / S; the terms of parts of the data add up.
 
-    `value` has the losses, `excess` their part of the gap, `balance` the dual variables (for many
-    classes: the votes of each class for each other one), `mass` their sizes, `energy` their
-    squares, `cross` the sizes of a_i z_i, seen from the targets, and `target` the squares of those.
+    Attributes
+    ----------
+    value, excess : float
+        The losses, and the rows' part of the gap.
+    balance : float or ndarray
+        The dual variables; for many classes, the votes of each class for each other one.
+    mass, energy : float
+        Sizes and squares of the dual variables.
+    cross, target : float
+        Sizes of a_i z_i, with z_i measured from the targets; squares of the targets.
     """
 
     value: Any
@@ -99,7 +108,7 @@ class Terms:
 
     @property
     def duals_size(self) -> float:
-        """Root mean square of the dual variables, or a little more, but zero of zeros."""
+        """Root mean square of the dual variables, rounded up; zero if all of them are zero."""
         return math.sqrt(self.energy) + LOST_LENGTH if self.mass else 0.0
 
     def __add__(self, other: Any) -> Terms:
@@ -119,33 +128,33 @@ class Terms:
 
 
 class Errors(NamedTuple):
-    """How far what was computed may be from what is meant."""
+    """Bounds of the distances between computed and exact numbers."""
 
     scores: float  # root of the mean square over rows
     dual_sum: float  # length of the vector
     reach: float  # root mean square of |x_i| |w|
     lengths: float  # sum of the lengths of the dual sum's terms, at most
-    value: float = 0.0  # of the losses' sum, where it is not that of `scores`
-    excess: float = 0.0  # of the rows' terms, in addition
-    balanced: bool = False  # whether `excess` and `dual_sum` hold for a that sum to zero
+    value: float = 0.0  # error of the losses' sum that does not come from `scores`
+    excess: float = 0.0  # further error of the rows' terms
+    balanced: bool = False  # whether `excess` and `dual_sum` are for a that sum to exactly zero
     range: float | None = None  # mean of the scores' ranges over classes, if it is known
-    imbalance: Any = None  # what each class' votes are off by, if it is known
+    imbalance: Any = None  # missing or surplus votes of each class, if known
     longest: float = math.inf  # length of the longest row
     weights: float = math.inf  # length of w
 
 
 class Evaluation(NamedTuple):
-    """What is known of a model and a dual point: P - D <= gap, exactly."""
+    """What is proved of a model and a dual point: P - D <= gap in exact arithmetic."""
 
     primal: float  # P, rounded
     gap: float
-    slack: float  # the penalty's part of the gap, with what rounding may hide; NaN if not known
+    slack: float  # the penalty's part of the gap, a bound of its rounding included; NaN if unknown
     rounding: float  # the part of the gap that bounds rounding
     blur: float  # how far `primal` may be from P
-    off: float = math.inf  # how far the dual sum may be from that of the point that is meant
+    off: float = math.inf  # how far the dual sum may be from that of the exactly feasible point
 
     def is_coarse(self, tolerated: float) -> bool:
-        """Tell whether rounding is more than a share of the gap, and of P more than tolerated."""
+        """Tell whether rounding takes too much of the gap, and more of P than is tolerated."""
         computed, primal = self.gap - self.rounding, self.primal
         coarse = self.rounding > max(ENOUGH * computed, max(tolerated, EXACT) * primal)
         return coarse or is_blurred(self.blur, computed, primal, tolerated)
@@ -155,7 +164,7 @@ NOTHING = Evaluation(math.nan, math.inf, math.inf, 0.0, 0.0)
 
 
 class Sizes(NamedTuple):
-    """What bounds of rounding need to know about the data."""
+    """The sizes of the data from which bounds of rounding are computed."""
 
     rows: int
     width: int  # number of values of the longest row
@@ -174,17 +183,17 @@ class Sizes(NamedTuple):
         several = getattr(b, "ndim", 0) > 0
         largest = reach + (math.hypot(*b) if several else abs(b)) + math.sqrt(terms.target)
         lengths = terms.duals_size * length / lam
-        # a shifted entry, a share, a product with lam, and some to spare; a row's own class has
-        # the sum of its other dual variables
+        # six further roundings: a shifted entry, a share, a product with lam, and three to spare;
+        # a row's own class is minus the sum of its other dual variables
         more = 6 + (len(b) if several else 1)
         scores, dual_sum = gamma(self.width + 6) * largest, gamma(self.rows + more) * lengths
         return Errors(scores, dual_sum, reach, lengths, weights=size_of(w))
 
 
 def precise_errors(rough: Errors, sizes: Sizes, rounded: Errors, score: float, u: float) -> Errors:
-    """Return those of `zerogap.kernels.precise`, for scores and a dual sum of the given sizes.
+    """Return the errors of `zerogap.kernels.precise`, for scores and a dual sum of these sizes.
 
-    `rounded` are those of one rounding of the entries that a shift has rounded.
+    `rounded` are the errors that come from entries which a shift has rounded.
     """
     products = gamma(sizes.width + 6)
     scores = 2.0 * UNIT * score + products * rough.scores + rounded.scores

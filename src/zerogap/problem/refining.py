@@ -1,12 +1,12 @@
-"""Dual variables in twice the precision: what is missing until they belong to given weights.
+"""Dual variables in twice the precision: the corrections that make them belong to given weights.
 
-A dual variable of 0.3 is known to 3e-17.  In a column of values around 1e12 such errors move the
-dual sum u(a) by 1e-5 C, and the gap by its square.  No other number of the machine is nearer, but
-the bound D holds for real numbers: so a small `rest` is found for which u(a + rest) belongs to w
-and sum_i s_i (a_i + rest_i) = 0, and certificates are those of a + rest.
+A double of about 0.3 is exact to 3e-17.  In a column of values around 1e12 such errors move the
+dual sum u(a) by 1e-5 C, and the gap by the square of that.  No double is nearer, but the bound D
+holds for all real numbers.  So a small `rest` is computed with u(a + rest) = the u of w and
+sum_i s_i (a_i + rest_i) = 0, and the certificate is that of a + rest.
 
 Every dual variable may move in proportion to its distance from the ends of its domain, so that
-a + rest is as feasible as a is.  The smallest moves that do are a least-squares problem.
+a + rest is feasible if a is.  The smallest such moves solve a least-squares problem.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from scipy import linalg
 from zerogap.problem.votes import LARGEST_MOVE, ROUNDS, refinement_of_votes
 
 MOST_WORK = 3e8  # multiplications of a least-squares problem: half a second
-LEAST_MOVES, MOST_MOVES = 2, 8  # dual variables that may move, for each equation
-# Weight of sums that must be zero, beside those that may differ from w a little: sums of one-hot
-# columns are sums of dual variables too, and w is rounded.
+LEAST_MOVES, MOST_MOVES = 2, 8  # dual variables that may move, per equation
+# Weight of the equations for sums that must be zero, over those for w: one-hot columns repeat them,
+# and these are only as exact as w is
 BALANCE = 1e6
-SMALLEST_PIVOT = 1e-13  # of equations scaled to length one: less is rounding
+SMALLEST_PIVOT = 1e-13  # pivot below which it is rounding; equations have length one
 
 
 class Moves(NamedTuple):
-    """Dual variables that may move: the vote of a row goes from one class to another."""
+    """Moves of dual variables: the vote of a row goes from one class to another."""
 
     row: np.ndarray
     to: np.ndarray  # class that gains; of no meaning for one score
@@ -37,7 +37,7 @@ class Moves(NamedTuple):
     room: np.ndarray  # the most that may move
 
     def spread(self, count: int) -> Moves:
-        """Return so many of them, of all sizes: the largest ones may be in few columns."""
+        """Return `count` moves, small and large ones: the largest may all be in few columns."""
         chosen = np.linspace(0, len(self.row) - 1, min(count, len(self.row))).astype(np.intp)
         order = np.argsort(-self.room, kind="stable")[chosen]
         return Moves(*(part[order] for part in self))

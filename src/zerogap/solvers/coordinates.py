@@ -16,15 +16,15 @@ from zerogap.problem import Problem
 from zerogap.rows import DenseRows
 from zerogap.solvers.line_search import Way
 
-FIRST_WORKING_SET = 100  # weights of the first working set
-MOST_PASSES = 200  # over the working set for one direction
-LEAST_GAIN = 1e-6  # of the first pass' gain in the model: later ones that gain less are the last
+FIRST_WORKING_SET = 100  # weights in the first working set
+MOST_PASSES = 200  # passes over the working set for one direction, at most
+LEAST_GAIN = 1e-6  # share of the first pass' gain: a pass that gains less is the last
 
 
 def descent_way(
     problem: Problem, part: Problem, h: np.ndarray, w: np.ndarray, gradient: np.ndarray
 ) -> tuple[Way, int]:
-    """Return the way to the minimum of the quadratic model, and the products it is worth.
+    """Return the way to the minimum of the quadratic model, and its cost in products.
 
     Parameters
     ----------

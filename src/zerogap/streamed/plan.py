@@ -1,4 +1,4 @@
-"""How much memory a run takes, and whether that may be."""
+"""How much memory a run over a store takes, and whether the limit allows it."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ from zerogap.io.system import resident_memory
 from zerogap.store import Store
 from zerogap.store.sizes import format_size
 
-CODE_BYTES = 110e6  # that Numba takes to load or compile the kernels; measured
-NUMBERS_PER_ROW = 6  # and class: the dual points of a run and its records, scores
-NUMBERS_PER_FEATURE = 10  # and class: iterate, dual sum, those of records, room to work
-BLOCK_BYTES_PER_ROW = 64  # and class: targets, shares, norms, order, dual variables
-BLOCKS_IN_WINDOW = 8  # that are in memory together
-FLAG_BYTES_PER_ROW = 2  # whether it is visited in a pass, and whether it has moved
-SHARE_FOR_MATRICES = 0.1  # of the memory that is given, for matrices of second-order methods
-BLOCKS_ASIDE = 3  # the one that is being read, and two of rows that wait to be copied
+CODE_BYTES = 110e6  # bytes that Numba takes to load or compile the kernels; measured
+# Numbers in memory, per class: dual points of the run and its records, and scores; weights, dual
+# sums, those of records, and work space; targets, shares, norms, order, dual variables
+NUMBERS_PER_ROW = 6
+NUMBERS_PER_FEATURE = 10
+BLOCK_BYTES_PER_ROW = 64
+BLOCKS_IN_WINDOW = 8  # blocks that are visited in turns, see `window`
+FLAG_BYTES_PER_ROW = 2  # two flags: visited in this pass, moved in this pass
+SHARE_FOR_MATRICES = 0.1  # share of the memory limit for matrices of second-order methods
+BLOCKS_ASIDE = 3  # blocks beside the window: one being read, two of rows to be copied
 
 
 def worth_loading(store: Store) -> bool:
-    """Tell whether to load a store: its memory has no limit and has room for it four times."""
+    """Tell whether to load a store: no limit is set, and a quarter of the free memory holds it."""
     return store.max_memory is None and 4.0 * store.nbytes < free_memory()
 
 
 def window(store: Store, moved: bool = False) -> int:
-    """Return how many blocks to have in memory together, whose columns may have been moved.
+    """Return how many blocks to keep in memory together; `moved` if their columns are shifted.
 
-    The rows of a block are always visited near one another, which costs epochs unless rows of
-    other blocks, ever different ones, come in between.  Measured on 100 blocks: eight at a time
-    need a fifth more epochs than a random order of all rows, two twice as many, one 3 to 12 times
-    as many; but hardly more in passes over copies of undecided rows, whose blocks are of many.
+    Rows of one block are visited close to each other.  That costs epochs unless rows of other
+    blocks come in between.  Measured on 100 blocks, against a random order of all rows: eight
+    blocks at a time need a fifth more epochs, two twice as many, one 3 to 12 times as many.
+    Passes over copies of undecided rows need hardly more: their blocks mix rows of many blocks.
     """
     most = min(BLOCKS_IN_WINDOW, len(store.blocks))
     if store.max_memory is None:
