@@ -7,7 +7,7 @@ each fitted model also has a `certificate_`.
 - `tol`: the fit ends at a relative duality gap of ``tol**2`` where the loss is smooth (a gap is
   like the square of the gradient that scikit-learn measures), of ``tol`` where it has kinks.
 - `solver`, `dual`, `selection`, `precompute`, learning rates and the like choose between methods of
-  scikit-learn.  They are accepted and change nothing, but for ``solver="liblinear"``, which
+  scikit-learn.  They are accepted and change nothing, except for ``solver="liblinear"``, which
   regularises the intercept, there and here.
 - `max_iter`: a number below scikit-learn's default limits the epochs; else 10 000 are allowed.
 - SGDClassifier and SGDRegressor divide sample weights by their mean, so that a weight of 2 is a row

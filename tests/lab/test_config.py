@@ -144,7 +144,7 @@ def test_missing_data_are_told_and_the_rest_goes_on(zerogap, tmp_path, monkeypat
     outcome = zerogap("reproduce", "S4-regret", "S4-fixT", *line)
     assert outcome.exit_code == 3  # Reuters has a public source
     assert outcome.stderr.count("without data set") == 2
-    assert "not run, for want of data: S4-fixT" in outcome.stderr
+    assert "not run, data missing: S4-fixT" in outcome.stderr
 
 
 def test_data_without_a_public_source_do_not_fail_the_run(zerogap, tmp_path, monkeypatch):  # noqa: F811

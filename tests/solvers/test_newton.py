@@ -292,7 +292,7 @@ def test_auto_makes_no_step_too_many_after_a_change(tol, monkeypatch):
 
 
 def test_auto_gives_up_coordinate_ascent_on_rows_that_are_alike():
-    """Some rows are decided, but most move for ever: steps on the face are never made."""
+    """Some rows are decided, but most move forever: steps on free variables are never made."""
     rng = np.random.default_rng(0)
     some = sparse.random(100, 3100, 0.01, format="csr", random_state=1)
     X = sparse.vstack([some] * 12).tocsr()

@@ -129,7 +129,7 @@ def show_report(command: str, report: Any, paths: dict[str, Path], json: bool) -
     wanted = [section for section in lacking if any(map(_has_source, section.missing))]
     if wanted:
         names = ", ".join(section.experiment.id for section in wanted)
-        stop(command, f"not run, for want of data: {names}", NOT_REACHED)
+        stop(command, f"not run, data missing: {names}", NOT_REACHED)
 
 
 def _has_source(name: str) -> bool:

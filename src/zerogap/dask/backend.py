@@ -55,7 +55,7 @@ class DaskBackend:
     """Dask's distributed scheduler.
 
     Every task has a key of its own and is bound to one worker.  Dask leaves such a task waiting
-    for ever when that worker dies, so the caller watches `workers` and gives it up.
+    forever when that worker dies, so the caller watches `workers` and gives it up.
     """
 
     def __init__(self, client: Client) -> None:

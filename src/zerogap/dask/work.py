@@ -345,7 +345,7 @@ def _add_totals(reply: Reply, part: Problem, alpha: np.ndarray) -> None:
 def _undecided(
     part: Problem, z: np.ndarray, b: Any, alpha: np.ndarray, known: np.ndarray
 ) -> tuple[Any, ...]:
-    """Return the rows, but for those known, whose dual variables are not at their best."""
+    """Return the rows, except for those known, whose dual variables are not at their best."""
     gaps = np.empty(len(alpha))
     if isinstance(part, MulticlassProblem):
         votes = part._votes(alpha)

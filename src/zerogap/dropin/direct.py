@@ -1,4 +1,4 @@
-"""Where ridge regression starts: at scikit-learn's direct solution, exact but for rounding."""
+"""Where ridge regression starts: at scikit-learn's direct solution, exact up to rounding."""
 
 from __future__ import annotations
 

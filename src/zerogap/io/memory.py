@@ -20,7 +20,7 @@ def free_memory() -> float:
 def check_room(needed: int, what: str) -> None:
     """Raise MemoryError if so many bytes cannot be had now; none of them is kept.
 
-    For libraries whose threads wait for ever, or end the process, where they get no memory.
+    For libraries whose threads wait forever, or end the process, where they get no memory.
     """
     if sys.platform != "win32":
         try:

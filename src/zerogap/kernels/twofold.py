@@ -3,7 +3,7 @@
 A number is a pair of doubles, high + low, with |low| at most half a unit in the last place of
 high: some 32 digits.  Vectors and matrices of such numbers are arrays whose first axis has length
 two.  Sums and products are split as in `zerogap.kernels.precise`.  A Cholesky factor of columns
-that are copies of each other but for ten digits has ten digits left.
+that are copies of each other except for ten digits has ten digits left.
 
 References: T. J. Dekker, "A floating-point technique for extending the available precision",
 Numerische Mathematik 18, 1971; Y. Hida, X. S. Li and D. H. Bailey, "Algorithms for quad-double

@@ -286,5 +286,5 @@ def _missing(experiment: Experiment, outcome: Outcome) -> tuple[str, ...]:
 
 def _absence(experiment: Experiment, outcome: Outcome) -> str:
     if lacking := _missing(experiment, outcome):
-        return f"not run, for want of data: {', '.join(lacking)}"
+        return f"not run, data missing: {', '.join(lacking)}"
     return "interrupted before it was run" if outcome.interrupted else "not run: see the failures"

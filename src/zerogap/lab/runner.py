@@ -44,7 +44,7 @@ class Outcome:
     missing : dict of str
         Data sets that could not be had, and why.
     unfinished : dict of int
-        Cells that a table lacks, by experiment, but for those of missing data sets.
+        Cells that a table lacks, by experiment, except for those of missing data sets.
     interrupted : bool
         Whether Ctrl-C ended it; a second call goes on from there.
     """

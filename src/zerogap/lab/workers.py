@@ -99,7 +99,7 @@ class _Worker:
             self.alive = False
             self.process.join()
             code = self.process.exitcode
-            hint = ", perhaps for want of memory" if code == -9 else ""
+            hint = ", perhaps because memory ran out" if code == -9 else ""
             error = f"its process died with exit code {code}{hint}"
             return Done(cell, None, error, time.monotonic() - self.began)
 

@@ -80,7 +80,7 @@ class PrimalDualPair:
     at: np.ndarray  # scores of the midpoint between w and w(alpha)
     lean: np.ndarray  # from there to w
     off: float  # how far `lean` may be from the one that is meant
-    doubt: np.ndarray  # how far z, and but for `off` also `at`, may be from what is meant
+    doubt: np.ndarray  # how far z, and except for `off` also `at`, may be from what is meant
     lengths: np.ndarray  # |x_i|
     budget: float  # G / S, less what the distance between w and w(alpha) says
     strength: float  # mu / S, or a little less
@@ -126,7 +126,7 @@ class PrimalDualPair:
         free, grid = (
             len(grid) > 0,
             grid[grid > aside],
-        )  # the score of w is at t = 0 but for rounding
+        )  # the score of w is at t = 0 except for rounding
         planes = np.array([[self._plane(origin, at + s * t, doubt) for t in grid] for s in (-1, 1)])
         _bound(
             *(problem.loss, self.slip, problem.y, problem.share, self.alpha),

@@ -244,7 +244,7 @@ def _alone(problem: Problem) -> np.ndarray:
 def _flat_from(loss: Loss) -> float:
     """Return a margin below which the loss of a class still falls: no optimal b has a smaller one.
 
-    1 for the hinge and its smooth forms; infinity for the logistic loss, which falls for ever: its
+    1 for the hinge and its smooth forms; infinity for the logistic loss, which falls forever: its
     slope vanishes by underflow alone.
     """
     falling, flat = 0.0, 1.0

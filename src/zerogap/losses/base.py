@@ -23,7 +23,7 @@ from zerogap.kernels.jit import Struct
 # A zero row has curvature q = 0 and its best dual variable is an end of the domain: dividing by
 # a tiny q instead of zero leads there, and leaves alpha alone where the slope is zero as well.
 TINY_CURVATURE = 1e-300
-NEAR_BOUND = 1e-12  # dual variables so close to a bound have reached it but for rounding
+NEAR_BOUND = 1e-12  # dual variables so close to a bound have reached it except for rounding
 
 
 @dataclass(frozen=True)

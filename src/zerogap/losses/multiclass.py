@@ -151,7 +151,7 @@ class MulticlassHinge(MulticlassLoss):
         # Michelot's projection: give all classes an equal share of what is missing to one, drop
         # those that would be negative, and again; what is one below the largest gets none
         shift, count = most - 1.0, 0
-        for _ in range(len(z)):  # rounding might let a class come back, and go, for ever
+        for _ in range(len(z)):  # rounding might let a class come back, and go, forever
             kept, total = 0, 0.0
             for k in range(len(z)):
                 kept += new[k] > shift

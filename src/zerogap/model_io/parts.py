@@ -79,7 +79,7 @@ def region_arrays(model: Any) -> dict[str, np.ndarray]:
 
 
 def allowed_gap(primal: float, gap: float) -> float:
-    """Return the gap that proves this one, but for rounding."""
+    """Return the gap that proves this one, except for rounding."""
     return 1.000001 * gap + 1e-13 * abs(primal)
 
 

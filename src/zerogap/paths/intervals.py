@@ -145,7 +145,7 @@ def _trivial(problem: Problem, tol: float) -> float:
     """Return a lambda from which on w = 0 is proved to be within tol.
 
     For the best constant model and its dual point the gap is E + lam g*(v/lam), which falls with
-    lam; E is zero but for rounding.
+    lam; E is zero up to rounding.
     """
     problem = centred(problem).problem
     w, b = np.zeros(problem.weight_shape), problem.constant()
@@ -317,7 +317,7 @@ def _between(problem: Problem, left: Reach, right: Reach) -> tuple[float, Answer
     shifted = centred(problem)
     if problem.l1_ratio:
         w = problem.to_weights(mix(left.v, right.v) / lam)
-    else:  # lam w is v, but for what rounding does to sums over raw columns
+    else:  # lam w is v, except for what rounding does to sums over raw columns
         w = mix(left.lam * a.w, right.lam * b.w) / lam
     seen = mix(*(shifted.inward(found.w, found.b) for found in (a, b)))
     return lam, (w, shifted.outward(w, seen), mix(a.alpha, b.alpha))

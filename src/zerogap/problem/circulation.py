@@ -14,9 +14,7 @@ UNEVEN = 1e-6
 NEARLY_EVEN = 0.1  # relative difference of in- and outflow below which Newton's method converges
 # Share of the diagonal that is added to it: the equations leave a common factor undetermined
 _RIDGE_OF_FACTORS = 1e-13
-_LEAST_KEPT = (
-    0.9  # share of the flow that must be left; else a linear program is solved
-)
+_LEAST_KEPT = 0.9  # share of the flow that must be left; else a linear program is solved
 
 
 def balancing_factors(flow: np.ndarray, largest: bool = True) -> np.ndarray:
@@ -65,7 +63,7 @@ def _without_noise(flow: np.ndarray) -> np.ndarray:
 
 
 def _is_circulation(flow: np.ndarray) -> bool:
-    """Tell whether in- and outflows are equal, but for rounding."""
+    """Tell whether in- and outflows are equal up to rounding."""
     return bool(np.abs(flow.sum(axis=1) - flow.sum(axis=0)).max() <= 1e-14 * flow.sum())
 
 

@@ -96,7 +96,7 @@ def add_votes(y, share, alpha, flow):
 
 @rowwise(sums=5)
 def sum_row_terms(loss, y, share, p, z, start, stop):
-    """The sums of `gap.Terms` but for the balance: a_y is the sum of the other votes"""
+    """The sums of `gap.Terms` except for the balance: a_y is the sum of the other votes"""
     value, excess, mass, energy, cross = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(start, stop):
         if share[i] > 0.0:

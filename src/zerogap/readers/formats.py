@@ -97,7 +97,7 @@ def _sniff(stream: Stream) -> str:
     )
     if not is_table and line.strip() and not _SVMLIGHT.match(line.removeprefix(codecs.BOM_UTF8)):
         raise DataError(
-            "line 1: neither svmlight nor a table, whose cells are parted by , ; | or tab: give "
-            "--format, and --sep SIGN for cells that are parted by something else"
+            "line 1: neither svmlight nor a table with cells separated by , ; | or tab: give "
+            "--format, and --sep SIGN if another sign separates the cells"
         )
     return "csv" if is_table else "svmlight"

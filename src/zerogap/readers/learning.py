@@ -24,7 +24,11 @@ _FEW_UNITS = 6  # of numbers in one column; more are rather parts of names
 _ENOUGH_ROWS = 10_000  # a column that is mostly text in so many rows is not one of numbers
 _MOST_WORDS = 1 << 20  # counted at a time; the rare half is forgotten beyond
 _OTHER = {".": ",", ",": "."}
-_FORMS = {"percent": "percent as shares", "grouped": "thousands parted", "clock": "time in hours"}
+_FORMS = {
+    "percent": "percent as shares",
+    "grouped": "thousands separators",
+    "clock": "time in hours",
+}
 
 
 class LeftOut(Exception):

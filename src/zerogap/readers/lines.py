@@ -35,7 +35,7 @@ _LOW_9, _LOW_32, _LOW_52 = (np.uint64((1 << k) - 1) for k in (9, 32, 52))
 def powers_of_five() -> np.ndarray:
     """Return 5^q, q = -342 ... 308, as their first 128 bits.
 
-    They are cut off, but for small reciprocals, rounded up: exactly as the method's proof needs.
+    They are cut off, except for small reciprocals, rounded up: exactly as the method's proof needs.
     """
     table = np.empty((_LARGEST_POWER - _LEAST_POWER + 1, 2), dtype=np.uint64)
     for q in range(_LEAST_POWER, _LARGEST_POWER + 1):

@@ -224,7 +224,7 @@ def _interval(
 
 @kernel
 def _least_excess(loss, slip, y, share, alpha, z, reach, b):
-    """A lower bound of 1/S sum_i s_i min_{|t| <= reach_i} e_i(z_i + t + b), but for one row
+    """A lower bound of 1/S sum_i s_i min_{|t| <= reach_i} e_i(z_i + t + b), except for one row
 
     e_i falls, is zero somewhere, and rises.  The second number is what the row whose dual variable
     is moved may take from it, over how far that is.

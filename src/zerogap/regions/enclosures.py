@@ -26,10 +26,10 @@ class Slip(NamedTuple):
     Those that are zero are zero in both, and none changes its sign.
     """
 
-    scaled: float  # |a_i' - a_i| over |a_i|, but for one row
+    scaled: float  # |a_i' - a_i| over |a_i|, except for one row
     moved: float  # s_i / S |a_i' - a_i| of that row
     unit: float  # of the loss, see `Loss.unit`
-    steep: float  # more than its conjugate's slope, but for |a| and what a line has
+    steep: float  # more than its conjugate's slope, except for |a| and what a line has
 
     @classmethod
     def of(cls, problem: Any, alpha: np.ndarray) -> Slip:

@@ -23,7 +23,7 @@ class System:
         lam (1 - r) w = 1/S sum_i s_i a_i x_i + lam r c,    sum_i s_i a_i = 0 (intercept)
 
     Residuals are lists: of these equations and, with many classes, of their sum over classes, of
-    which the rows' part is zero but for rounding.
+    which the rows' part is zero up to rounding.
     """
 
     hessian: Any

@@ -87,7 +87,7 @@ class MulticlassLBFGSState(State):
 class MulticlassLBFGS(Solver):
     """L-BFGS for the softmax, from the inverse of the Hessian at the best constant model.
 
-    That Hessian is the same matrix of the features for each class but for a factor, so its inverse
+    That Hessian is the same matrix of the features for each class up to a factor, so its inverse
     takes one factorisation, of a sample of rows if there are many.  Each step is a product of the
     rows with a direction, and one of their slopes with the rows; the line search needs none.
 

@@ -26,8 +26,8 @@ class Pegasos(StochasticSubgradient):
     for the hinge loss; other losses enter by their sub-gradients.  So w is 1/(lam t) times the sum
     of what was added: the start is forgotten after one step.  If row i was a violator k_i times,
     and nothing was projected, w = w(alpha) for a_i = y_i n k_i / (t |A|).  That is about the share
-    of the row's visits in which it was a violator, and in [0, 1] but for the luck of the draws; at
-    first, while t |A| < n, a single visit makes it n / (t |A|) > 1.  Certificates clip it.
+    of the row's visits in which it was a violator.  It may exceed 1 by chance, and does at first:
+    while t |A| < n, a single visit makes it n / (t |A|).  Certificates clip it.
 
     Parameters
     ----------

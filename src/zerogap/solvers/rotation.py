@@ -1,9 +1,8 @@
 """Problems in other coordinates, with the same optimum: what L2 penalties allow.
 
-The dual knows inner products of rows only, so rows may be rotated.  Few long rows need as many
-coordinates as there are rows.  Columns that are copies of others but for some digits, in units of
-their own, are rotated until they are orthogonal: then no equation divides by what rounding left of
-their difference, and copies are zero.
+The dual depends on inner products of rows only, so rows may be rotated.  Few long rows need as many
+coordinates as there are rows.  Columns that are nearly multiples of each other are rotated until
+they are orthogonal: then copies become zero, and no equation divides by rounding errors.
 
 Reference: J. Demmel and K. Veselic, "Jacobi's method is more accurate than QR", SIAM Journal on
 Matrix Analysis and Applications 13, 1992.
@@ -114,7 +113,7 @@ def _smallest_pivot(moments: np.ndarray) -> float:
 
 
 def rotated(problem: Problem) -> Coordinates:
-    """Return the problem with orthogonal columns, but for those that are rounding alone.
+    """Return the problem with orthogonal columns, except for those that are rounding alone.
 
     Rotations are products in twice the precision: what is left of near copies has all its digits.
     """

@@ -380,7 +380,7 @@ class SDCA(Solver):
 
 
 def _shuffled(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
-    """Return 0 ... n - 1 in random order, but for buckets of neighbours that stay together."""
+    """Return 0 ... n - 1 in random order, except for buckets of neighbours that stay together."""
     buckets = size * rng.permutation(-(-n // size))
     order = (buckets[:, None] + np.arange(size)).ravel()
     return order[order < n]

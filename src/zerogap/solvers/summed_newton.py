@@ -99,7 +99,7 @@ class Point:
 
     @property
     def relative_gap(self) -> float:
-        """The gap over the objective, but for what rounding and the intercept cost."""
+        """The gap over the objective, except for what rounding and the intercept cost."""
         return (self.excess + self.residual) / max(self.value, 1e-300)
 
     @property

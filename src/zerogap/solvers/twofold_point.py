@@ -50,8 +50,8 @@ class TwofoldState(InteriorPointState):
 class TwofoldPoint(InteriorPoint):
     """`InteriorPoint` in twice the precision, for one score and small tables.
 
-    Every operation takes some twenty times as long.  Columns that are copies of others but for ten
-    digits, offsets of 1e12 and tiny lam leave it enough digits.
+    Every operation takes some twenty times as long.  The digits suffice for columns that agree in
+    ten digits, offsets of 1e12 and tiny lam.
     """
 
     multiclass = False

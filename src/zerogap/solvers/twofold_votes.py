@@ -405,7 +405,7 @@ class VotesSystem(TwofoldSystem):
 
 
 def are_feasible(problem: Any, alpha: np.ndarray, rest: np.ndarray) -> bool:
-    """Tell whether alpha + rest are votes, but for their own class, which has what is left."""
+    """Tell whether alpha + rest are votes, except for their own class, which has what is left."""
     total, rounded_away = exact_sum(alpha, rest)
     votes, places = np.stack([-total, -rounded_away]), np.arange(len(alpha))
     votes[:, places, problem.y] = 0.0

@@ -207,7 +207,7 @@ class DeviceSDCA(Solver):
     def _begin_pass(self, problem: Problem, state: DeviceSDCAState, updates: int) -> None:
         """Choose the rows to visit next: all, or those that moved in the last pass over all.
 
-        As in SDCA, but for more passes over the same rows: the GPU would have to wait for others.
+        As in SDCA, but without further passes over ever fewer rows: the GPU would wait for them.
         """
         n = problem.shape[0]
         if not len(state.places) and updates >= EPOCHS_BEFORE_PASSES * n:

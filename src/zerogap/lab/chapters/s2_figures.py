@@ -130,8 +130,8 @@ FIG_1 = _curves(
             "Test accuracy along the run",
             caption="The report compared the two methods "
             "with their own lambdas, in one run, which is drawn beside the median; two further "
-            "lines have the lambdas exchanged. SDCA takes the closed-form step, as there, but for "
-            "the line that says so.",
+            "lines have the lambdas exchanged. SDCA takes the closed-form step, as there, except "
+            "where a line says otherwise.",
             prepare=with_one_run,
             covers=("S2-24",),
         ),
