@@ -1,12 +1,19 @@
 """Fixtures."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # lets scikit-learn run its array API checks too
+
+
+def pytest_configure():
+    """Take Ctrl-C, which shells let jobs in the background ignore: some tests send it."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
