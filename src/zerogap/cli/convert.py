@@ -10,15 +10,7 @@ from typing import Annotated, Any, Self
 import typer
 
 from zerogap.cli.choices import FormatOption, JsonOption, TargetOption
-from zerogap.cli.output import (
-    INTERRUPTED,
-    as_json,
-    failures,
-    note,
-    print_table,
-    start_bar,
-    stop,
-)
+from zerogap.cli.output import INTERRUPTED, as_json, failures, note, print_table, start_bar, stop
 from zerogap.cli.table_options import as_options, table_options
 
 _SECONDS_BETWEEN_LINES = 10.0  # where there is no terminal

@@ -21,15 +21,7 @@ from zerogap.cli.choices import (
     or_scale,
 )
 from zerogap.cli.inputs import Input, column_scaler, open_data, tell
-from zerogap.cli.output import (
-    NOT_REACHED,
-    USAGE,
-    as_json,
-    check_output,
-    failures,
-    printer,
-    stop,
-)
+from zerogap.cli.output import NOT_REACHED, USAGE, as_json, check_output, failures, printer, stop
 from zerogap.cli.table_options import table_options
 
 _DEFAULT_LAM = "1e-6:1:7"

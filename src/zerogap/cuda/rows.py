@@ -21,10 +21,7 @@ from zerogap.cuda.device import (
     sparse_arrays,
     to_host,
 )
-from zerogap.cuda.kernels import (
-    THREADS,
-    view,
-)
+from zerogap.cuda.kernels import THREADS, view
 from zerogap.cuda.row_kernels import column_sums, no_places, row_products, row_sums
 from zerogap.io.tensors import as_array
 from zerogap.rows import SAMPLED_ROWS, CSRRows, DenseRows, as_rows, find_shift

@@ -7,9 +7,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import (
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from zerogap.cuda.device import to_host
 from zerogap.cuda.placing import on_device_array
@@ -21,10 +19,7 @@ from zerogap.io.tensors import as_tensor
 from zerogap.leave_one_out import LeaveOneOut, leave_one_out_of
 from zerogap.losses import ALL_LOSSES, Loss, as_loss
 from zerogap.problem.certificate import Certificate
-from zerogap.problem.validation import (
-    check_number,
-    warn_if_short,
-)
+from zerogap.problem.validation import check_number, warn_if_short
 from zerogap.regions import Region
 from zerogap.solvers import Result, as_solver
 from zerogap.solvers.placement import check_device

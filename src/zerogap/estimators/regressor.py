@@ -13,10 +13,7 @@ from zerogap.estimators.model import LinearModel
 from zerogap.estimators.outputs import refuse_several
 from zerogap.estimators.parameters import all_or_nothing, keep, with_shared_parameters
 from zerogap.losses import Loss
-from zerogap.problem.validation import (
-    fingerprint,
-    sample_weights,
-)
+from zerogap.problem.validation import fingerprint, sample_weights
 from zerogap.regions.certified_predictions import score_bounds
 from zerogap.solvers import Result
 from zerogap.store import Store

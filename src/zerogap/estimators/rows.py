@@ -19,11 +19,7 @@ from zerogap.cuda.device import is_on_device, to_host, watched
 from zerogap.cuda.placing import on_device, on_device_array
 from zerogap.estimators.outputs import several_targets
 from zerogap.io.tensors import as_array, as_tensor, library_of
-from zerogap.problem.validation import (
-    is_plain,
-    refuse_targets,
-    refuse_type,
-)
+from zerogap.problem.validation import is_plain, refuse_targets, refuse_type
 from zerogap.rows import NotFiniteError, as_rows
 from zerogap.store import Store
 

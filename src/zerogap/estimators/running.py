@@ -17,10 +17,7 @@ from zerogap.estimators.threads import Budget, run_all
 from zerogap.estimators.updates import start_without
 from zerogap.problem import Problem
 from zerogap.problem.checks import as_seed
-from zerogap.problem.validation import (
-    class_factors,
-    describe_columns,
-)
+from zerogap.problem.validation import class_factors, describe_columns
 from zerogap.regions import KnownRegion, ProofWithoutRows
 from zerogap.rows import CSRRows, DenseRows
 from zerogap.solvers import SDCA, Auto, BlockSDCA, Result, Solver, as_solver, solve

@@ -37,12 +37,7 @@ class Loaded:
 
 def _transforms() -> dict[str, Callable[[], Any]]:
     from sklearn.decomposition import PCA
-    from sklearn.preprocessing import (
-        MaxAbsScaler,
-        Normalizer,
-        PolynomialFeatures,
-        StandardScaler,
-    )
+    from sklearn.preprocessing import MaxAbsScaler, Normalizer, PolynomialFeatures, StandardScaler
 
     return {
         "standardise": StandardScaler,

@@ -11,13 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.kernels.precise import (
-    imbalance,
-    joined,
-    precise_dual_sum,
-    precise_rest,
-    precise_votes,
-)
+from zerogap.kernels.precise import imbalance, joined, precise_dual_sum, precise_rest, precise_votes
 from zerogap.penalties import L2
 from zerogap.problem.circulation import balancing_factors, is_balanced
 from zerogap.problem.gap import LOST_LENGTH, UNIT, Terms

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from zerogap.kernels.jit import (
-    kernel,
-)
+from zerogap.kernels.jit import kernel
 
 
 @kernel

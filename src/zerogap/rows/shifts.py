@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from zerogap.kernels.jit import (
-    kernel,
-)
+from zerogap.kernels.jit import kernel
 
 FAR = 4.0  # standard deviations from zero at which a column's mean begins to cost digits
 

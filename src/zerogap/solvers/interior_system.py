@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from zerogap.solvers.hessian import DAMPING, Hessian
+from zerogap.solvers.line_search import flatter_step
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
 
 REFINEMENTS = 8  # of a direction at most, with and without conjugate gradients in turn
@@ -142,13 +143,7 @@ class System:
                 total += problem.lam * problem.l1_ratio * float((c * dw[..., : self.d]).sum())
             return total / fall
 
-        low, high, step = 0.0, math.inf, 1.0
-        for _ in range(30):
-            left = slope(step)
-            if abs(left) <= 0.5:
-                break
-            low, high = (step, high) if left > 0.0 else (low, step)
-            step = 2.0 * step if high == math.inf else 0.5 * (low + high)
+        step = flatter_step(slope)
         self.w += step * dw
         return fall / (mu * float(problem.share.max()))
 

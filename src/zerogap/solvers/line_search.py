@@ -83,3 +83,19 @@ def search(
             secant = low - at_low * (high - low) / (at_high - at_low)
             t = min(max(secant, low + 0.05 * (high - low)), high - 0.05 * (high - low))
     return low, look(low)[0]
+
+
+def flatter_step(slope: Callable[[float], float]) -> float:
+    """Return a step along which a convex function falls, by doubling and then halving a bracket.
+
+    `slope` returns the slope after a step over that at the start; it is called for the returned
+    step last, where it is between -0.5 and 0.5.
+    """
+    low, high, step = 0.0, math.inf, 1.0
+    for _ in range(30):
+        left = slope(step)
+        if abs(left) <= 0.5:
+            break
+        low, high = (step, high) if left > 0.0 else (low, step)
+        step = 2.0 * step if high == math.inf else 0.5 * (low + high)
+    return step

@@ -64,13 +64,17 @@ class TwofoldPoint(InteriorPoint):
         if problem.fit_intercept:
             state.w[0, -1] = problem.first_intercept()
         inner = table.problem
-        state.rows = TwofoldLines.of_rows(inner, table.scores(state.w))
-        mu = state.rows.weigh() / state.rows.products
+        mu = self._place_rows(inner, state, table.scores(state.w))
         if problem.l1_ratio:
             share = inner.share.sum() / np.count_nonzero(inner.share)
             state.coordinates = TwofoldLines.of_coordinates(inner, share, mu)
         state.least = LEAST_MU * mu
         return state
+
+    def _place_rows(self, inner: Any, state: TwofoldState, z: np.ndarray) -> float:
+        """Set the rows' units for these scores; return the first mu."""
+        state.rows = TwofoldLines.of_rows(inner, z)
+        return state.rows.weigh() / state.rows.products
 
     def answer(self, problem: Any, state: Any) -> Answer:
         (w, alpha), d = self._best(state), problem.shape[1]
@@ -136,22 +140,11 @@ class TwofoldNewton(TwofoldPoint):
     The kinks of an L1 penalty are rounded, less and less, as on the path of interior points.
     """
 
-    def begin(
-        self, problem: Any, rng: np.random.Generator, warm: Answer | None = None
-    ) -> TwofoldState:
-        table = Table.of(problem)
-        state = TwofoldState(rng, draw=rng, w=np.zeros((2, len(table.scale))), table=table)
-        if problem.fit_intercept:
-            state.w[0, -1] = problem.first_intercept()
-        inner, z = table.problem, table.scores(state.w)
+    def _place_rows(self, inner: Any, state: TwofoldState, z: np.ndarray) -> float:
         state.mu = inner.mean_loss(z) / inner.share.sum()
         state.rows = TwofoldCurves(inner)
         state.rows.settle(z, state.mu)
-        if problem.l1_ratio:
-            share = inner.share.sum() / np.count_nonzero(inner.share)
-            state.coordinates = TwofoldLines.of_coordinates(inner, share, state.mu)
-        state.least = LEAST_MU * state.mu
-        return state
+        return state.mu
 
     def _step(self, problem: Any, state: Any) -> None:
         system = self._system(problem, state)

@@ -28,6 +28,7 @@ from zerogap.kernels.twofold import (
 )
 from zerogap.problem.row_sums import set_domain
 from zerogap.solvers.interior_parts import Lines
+from zerogap.solvers.line_search import flatter_step
 from zerogap.solvers.responses import respond, two_like
 
 REFINEMENTS = 4  # of a direction, at most: each gains some ten digits
@@ -314,13 +315,7 @@ class TwofoldSystem:
             rest = self._residual(w, [part.alpha for part in self.parts])
             return float(rest[0] @ dw[0]) / fall
 
-        low, high, step = 0.0, math.inf, 1.0
-        for _ in range(30):
-            left = slope(step)
-            if abs(left) <= 0.5:
-                break
-            low, high = (step, high) if left > 0.0 else (low, step)
-            step = 2.0 * step if high == math.inf else 0.5 * (low + high)
+        step = flatter_step(slope)
         self.w[:] = add(self.w, times(dw, step))
         return fall / (mu * float(self.table.problem.share.max()))
 

@@ -26,12 +26,7 @@ from zerogap.problem.checks import as_seed
 from zerogap.rows import as_rows
 from zerogap.store.blocks import Progress, write_blocks
 from zerogap.store.intake import Intake
-from zerogap.store.manifest import (
-    DATA_NAMES,
-    NAME,
-    StoreError,
-    read_manifest,
-)
+from zerogap.store.manifest import DATA_NAMES, NAME, StoreError, read_manifest
 from zerogap.store.reader import Store
 from zerogap.store.runs import Runs
 from zerogap.store.sizes import format_size, parse_size

@@ -18,15 +18,7 @@ import numpy as np
 
 from zerogap.cuda.columns import Columns
 from zerogap.cuda.device import to_host
-from zerogap.cuda.kernels import (
-    THREADS,
-    WIDTH,
-    cuda,
-    module_of,
-    sum_of_parts,
-    threads_across,
-    view,
-)
+from zerogap.cuda.kernels import THREADS, WIDTH, cuda, module_of, sum_of_parts, threads_across, view
 from zerogap.cuda.solvers.auto import DeviceAuto, for_device
 from zerogap.cuda.solvers.sdca import DeviceSDCA, DeviceSDCAState, _coprime, _fresh
 from zerogap.losses import Loss

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zerogap import bounds
-from zerogap.lab import (
-    Interval,
-    differences,
-    final,
-    mean,
-    median,
-    split,
-)
+from zerogap.lab import Interval, differences, final, mean, median, split
 
 SDCA, FIRST, PEGASOS = "SDCA", "SGD first, then SDCA", "Pegasos, batches of 100"
 BUG, AVERAGED = "SDCA, report's step", "Pegasos, average"

@@ -4,25 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from zerogap.lab import (
-    Arm,
-    Chapter,
-    Data,
-    Experiment,
-    Lines,
-    Points,
-    Table,
-    claim,
-    median,
-)
+from zerogap.lab import Arm, Chapter, Data, Experiment, Lines, Points, Table, claim, median
 from zerogap.lab.chapters import s2_judges as judges
 from zerogap.lab.chapters import s2_sgd_judges as sgd_judges
-from zerogap.lab.chapters.s2_cells import (
-    CLOSED,
-    distance,
-    from_anywhere,
-    reported,
-)
+from zerogap.lab.chapters.s2_cells import CLOSED, distance, from_anywhere, reported
 from zerogap.lab.chapters.s2_figures import (
     ALL_ROWS,
     DIFFERS,

@@ -8,11 +8,7 @@ from collections.abc import Mapping, Sequence
 from zerogap.lab import Arm, Chapter, Data, Experiment, Gallery, Lines, Table, claim
 from zerogap.lab.chapters import s3_estimate as batches
 from zerogap.lab.chapters import s3_judges as judges
-from zerogap.lab.chapters.s3_cells import (
-    digits,
-    pictures,
-    validation_error,
-)
+from zerogap.lab.chapters.s3_cells import digits, pictures, validation_error
 from zerogap.lab.chapters.s3_judges import (
     AVERAGED,
     BATCHES,
