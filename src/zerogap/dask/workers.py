@@ -23,8 +23,8 @@ from zerogap.dask.messages import Measure, Message, Reply, merge, sent
 from zerogap.dask.work import Spec
 from zerogap.problem.proving import PreciseSums
 
-POLL_SECONDS = 0.2  # between two looks at who is alive
-READING_SECONDS = 5.0  # between two looks while rows come to the cluster
+POLL_SECONDS = 0.2  # between two checks of which workers are alive
+READING_SECONDS = 5.0  # the same while rows are being loaded
 ABSENCE_SECONDS = 300.0  # without any worker, before the fit gives up
 LEAST_TIMEOUT_SECONDS = 30.0  # without an answer, before a worker counts as lost
 SLOW_ROUNDS = 10  # times the median round, before a worker counts as lost
@@ -124,7 +124,7 @@ class Workers:
         return self._recover(lost) if lost else totals
 
     def step(self, messages: Message | list[Message]) -> Reply:
-        """Ask all groups for a step, which moves them to the next stamp."""
+        """Ask all groups for a step; their state then has the next stamp."""
         rounds, when = self.saved_at
         due = self.rounds - rounds >= self.checkpoint_every
         save = due or time.monotonic() - when > SAVE_SECONDS
@@ -143,7 +143,7 @@ class Workers:
         return reply
 
     def evaluate(self, w: np.ndarray, b: Any, diagonal: bool) -> Reply:
-        """Ask for the objective and its gradient, which need no state: what is lost is no loss."""
+        """Ask for the objective and its gradient; if a worker is lost, recover and ask again."""
         while True:
             try:
                 reply = self._ask(work.evaluate, [(self.stamp, w, b, diagonal)] * len(self.groups))
@@ -163,7 +163,7 @@ class Workers:
         return reply
 
     def measure(self) -> Measure:
-        """Ask for what bounds of rounding need to know of the rows."""
+        """Ask for the sizes of rows and columns that bounds of rounding depend on."""
         while True:
             try:
                 return self._ask(work.measure, [()] * len(self.groups)).summed
@@ -182,7 +182,7 @@ class Workers:
         return self._ask(work.precisely, [given] * len(self.groups)).summed
 
     def release(self) -> None:
-        """Ask the workers to drop this fit's rows; those that do not answer at once are left."""
+        """Ask the workers to drop this fit's rows, without waiting for those that do not answer."""
         places = set(self.places) & set(self.backend.workers())
         tasks = [self.backend.submit(worker, work.forget, self.run) for worker in places]
         until = time.monotonic() + 2.0
@@ -192,7 +192,7 @@ class Workers:
             time.sleep(0.02)
 
     def _divide(self, homes: list[str | None], workers: list[str]) -> None:
-        """Make the groups: the chunks of a worker, or runs of chunks where none has a home."""
+        """Make the groups: the chunks that one worker holds, or consecutive chunks if none does."""
         numbers = range(len(self.sources))
         if self.n_groups == "workers" and all(homes):
             found = sorted({home for home in homes if home})
@@ -210,7 +210,7 @@ class Workers:
             self.places.append(place)
 
     def _ask(self, function: Callable, arguments: list[tuple[Any, ...]]) -> Reply:
-        """Ask all groups; when some are lost, recover and raise Restart."""
+        """Ask all groups; if some are lost, recover them and raise Restart."""
         self.rounds += 1
         tasks = {
             g: self.backend.submit(place, function, self.run, g, *arguments[g])
@@ -235,7 +235,7 @@ class Workers:
     def _collect(
         self, tasks: dict[int, Any], limit: float
     ) -> tuple[dict[int, Any], dict[int, str]]:
-        """Wait for the answers; return them, and why others will not come."""
+        """Wait for the answers; return them, and for lost groups the reason."""
         answers: dict[int, Any] = {}
         lost: dict[int, str] = {}
         until = time.monotonic() + limit
@@ -370,7 +370,7 @@ class Workers:
         return merge([answers[g] for g in sorted(answers)]), lost
 
     def _rebalance(self) -> None:
-        """Give groups that share a worker to workers that have none: state has just been saved."""
+        """Move groups from shared to idle workers; called just after their state was saved."""
         for worker in [w for w, task in self.suspects.items() if self._answered(task)]:
             del self.suspects[worker]
         idle = [worker for worker in self._healthy() if worker not in self.places]
@@ -389,7 +389,7 @@ class Workers:
         return self.backend.outcome(task) is not RUNNING
 
     def _suspect(self, worker: str) -> None:
-        """Avoid a worker until it answers: it may be frozen, and not known to be dead for long."""
+        """Avoid a worker until it answers: it may be frozen, which the scheduler notices late."""
         self.suspects[worker] = self.backend.submit(worker, work.forget, "")
 
     def _healthy(self) -> list[str]:

@@ -92,7 +92,7 @@ def save_rows(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def load_rows(path: Path) -> list[dict[str, Any]] | None:
-    """Return the rows of a cell, or None if they are not there or not whole."""
+    """Return the rows of a cell, or None if the file is missing or damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from zerogap.lab.experiment import Cell
 
-_SECONDS_TRUSTED = 10.0  # seconds of runs by which the costs of `costs.toml` count as measured here
+_SECONDS_TRUSTED = 10.0  # seconds of measured runs that weigh as much as `costs.toml`
 
 
 class Group(NamedTuple):
@@ -51,11 +51,11 @@ class Tally:
 
     @property
     def left(self) -> float:
-        """Seconds left: each waiting run costs what its like took, or what `costs.toml` expects.
+        """Seconds left: each waiting run takes as long as its group did, or as `costs.toml` says.
 
-        The expectations are of another machine: they are scaled by what was measured here.  Some
-        run of a group also compiles or reads the data: of each known group the longest run counts
-        with what was expected of it.
+        `costs.toml` is from another machine, so its seconds are scaled by those measured here.  One
+        run of each group also compiles kernels or reads the data: the longest run of a group counts
+        as expected, not as measured.
         """
         spent = expected = _SECONDS_TRUSTED
         for group, found in self.seconds.items():

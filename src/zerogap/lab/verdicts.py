@@ -14,7 +14,7 @@ from zerogap.lab.statistics import Calculation, Count, Interval, number, paired_
 
 HOLDS, FAILS, DEPENDS, UNDECIDED = "holds", "does not hold", "depends", "undecided"
 YES, NO, OPEN = "yes", "no", "open"  # answers of one comparison; open: the interval holds both
-Evidence = Interval | Count | Calculation
+Statistic = Interval | Count | Calculation
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Verdict:
 
     verdict: str
     sentence: str
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[Statistic, ...]
     on_what: str = ""
     robustness: str = ""
-    further: tuple[Evidence, ...] = ()
+    further: tuple[Statistic, ...] = ()
 
     def __post_init__(self) -> None:
         known = (HOLDS, FAILS, DEPENDS, UNDECIDED)
@@ -177,10 +177,10 @@ def settle(answers: Iterable[str]) -> str:
 def conclude(
     answers: Iterable[str],
     sentence: str | Mapping[str, str],
-    evidence: Iterable[Evidence],
+    evidence: Iterable[Statistic],
     on_what: str,
     robustness: str = "",
-    further: Iterable[Evidence] = (),
+    further: Iterable[Statistic] = (),
 ) -> Verdict:
     """Return the verdict that the answers come to, with its sentence.
 

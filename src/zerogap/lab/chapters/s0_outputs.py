@@ -32,7 +32,7 @@ from zerogap.lab import (
 from zerogap.lab.chapters.s0_judges import rank_correlation
 from zerogap.lab.chapters.s0_races import MUCH, place_of
 from zerogap.lab.statistics import number
-from zerogap.lab.verdicts import Evidence
+from zerogap.lab.verdicts import Statistic
 
 TESTED = 330  # rows of the report's test part
 DELTA = 0.1
@@ -135,7 +135,7 @@ def judge_table(table: Any) -> Verdict:
         f"The printed table spans 7 of {TESTED} test examples, where one standard error of an "
         f"entry is {error:.1f}; a table made anew spans {span.mean():.1f}."
     )
-    evidence: tuple[Evidence, ...] = (
+    evidence: tuple[Statistic, ...] = (
         Calculation(f"7 / {error:.2f} = {7 / error:.2f} standard errors of one entry at 87.5 %"),
         Count("span of 7 test examples or more", int((span > 6.5).sum()), len(span)),
         like,

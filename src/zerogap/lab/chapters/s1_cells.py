@@ -100,7 +100,7 @@ def run_split(cell: Cell, data: Loaded) -> Rows:
 
 
 def source_check(cell: Cell, data: Loaded) -> Rows:
-    """Return, by folder and class, what the numbers in file names and the images say on sources."""
+    """Count photographs by folder and class: by the numbers in file names, and by the images."""
     rows = []
     found = photographs(data)
     parts = (("TRAIN", data.y, data.groups), ("TEST", data.y_test, data.groups_test))
