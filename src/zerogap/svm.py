@@ -22,13 +22,31 @@ __all__ = ["LinearSVC", "LinearSVR"]
 
 
 class LinearSVC(DropIn, svm.LinearSVC):
-    """scikit-learn's LinearSVC, certified: |w|^2 / 2 + b^2 / 2 + C sum s_i loss_i."""
+    """scikit-learn's LinearSVC, certified: |w|^2 / 2 + b^2 / 2 + C sum s_i loss_i.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from zerogap.svm import LinearSVC
+    >>> model = LinearSVC(C=0.1).fit(*load_iris(return_X_y=True))
+    >>> model.certificate_.relative_gap <= 1e-4
+    True
+    """
 
     _keeps_float32 = False
 
 
 class LinearSVR(RegressorDropIn, svm.LinearSVR):
-    """scikit-learn's LinearSVR, certified: |w|^2 / 2 + b^2 / 2 + C sum s_i loss_i."""
+    """scikit-learn's LinearSVR, certified: |w|^2 / 2 + b^2 / 2 + C sum s_i loss_i.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from zerogap.svm import LinearSVR
+    >>> model = LinearSVR(C=0.1).fit(*load_diabetes(return_X_y=True))
+    >>> model.certificate_.relative_gap <= 1e-4
+    True
+    """
 
     _keeps_float32 = False
 

@@ -1,11 +1,4 @@
-"""Assertions about fitted models, for test suites.
-
->>> from sklearn.datasets import load_diabetes
->>> from sklearn.linear_model import Ridge
->>> from zerogap.testing import assert_near_optimal
->>> X, y = load_diabetes(return_X_y=True)
->>> assert_near_optimal(Ridge(alpha=2.0).fit(X, y), X, y, tol=1e-8)
-"""
+"""Assertions about fitted models, for test suites."""
 
 from __future__ import annotations
 
@@ -33,6 +26,14 @@ def assert_near_optimal(model: Any, X: Any, y: Any, tol: float = 1e-3, **options
     AssertionError
         If the model is further away, or cannot be proved to be that near: the message says which,
         and what is known of the distance.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from zerogap.testing import assert_near_optimal
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> assert_near_optimal(Ridge(alpha=2.0).fit(X, y), X, y, tol=1e-8)
     """
     audit: Audit = certify(model, X, y, **options)
     if audit.relative_gap <= tol:

@@ -94,6 +94,14 @@ class RidgeCV(_Refitted, linear_model.RidgeCV):
 
     ``alphas="all"`` chooses between all numbers from 1e-4 to 1e4, by the squared error of `cv`
     folds: see `zerogap.path_cv`, whose curve is then `choice_`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from zerogap.linear_model import RidgeCV
+    >>> model = RidgeCV().fit(*load_diabetes(return_X_y=True))
+    >>> model.certificate_.relative_gap <= 1e-9
+    True
     """
 
     _base = Ridge
@@ -101,7 +109,16 @@ class RidgeCV(_Refitted, linear_model.RidgeCV):
 
 
 class RidgeClassifierCV(_Refitted, linear_model.RidgeClassifierCV):
-    """scikit-learn's RidgeClassifierCV, the chosen model certified; ``alphas="all"`` as RidgeCV."""
+    """scikit-learn's RidgeClassifierCV, the chosen model certified; ``alphas="all"`` as RidgeCV.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from zerogap.linear_model import RidgeClassifierCV
+    >>> model = RidgeClassifierCV().fit(*load_iris(return_X_y=True))
+    >>> model.certificate_.relative_gap <= 1e-9
+    True
+    """
 
     _base = RidgeClassifier
     _parameter_constraints = _or_all(linear_model.RidgeClassifierCV, "alphas")
@@ -136,6 +153,15 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
     `choice_` says what is known of the choice: all scores, and a proved gap for each of them.
     ``Cs="all"`` chooses between all numbers from 1e-4 to 1e4, for two classes and the accuracy:
     see `zerogap.path_cv`, whose curve is then `choice_`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from zerogap.linear_model import LogisticRegressionCV
+    >>> model = LogisticRegressionCV(Cs=3, cv=3, l1_ratios=(0,), use_legacy_attributes=False)
+    >>> model = model.fit(*load_iris(return_X_y=True))
+    >>> model.certificate_.relative_gap <= 1e-8
+    True
     """
 
     _parameter_constraints = _or_all(linear_model.LogisticRegressionCV, "Cs")
@@ -301,6 +327,14 @@ class ElasticNetCV(_Searched, RegressorDropIn, linear_model.ElasticNetCV):
     `choice_` says what is known of the choice: all scores, and a proved gap for each of them.
     ``alphas="all"`` chooses between all numbers from the largest useful one down to `eps` of it:
     see `zerogap.path_cv`, whose curve is then `choice_`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from zerogap.linear_model import ElasticNetCV
+    >>> model = ElasticNetCV(alphas=5, cv=3).fit(*load_diabetes(return_X_y=True))
+    >>> model.certificate_.relative_gap <= 1e-4
+    True
     """
 
     _parameter_constraints = _or_all(linear_model.ElasticNetCV, "alphas")

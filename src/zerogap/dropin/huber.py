@@ -41,7 +41,16 @@ ROUNDED = gamma(16)  # bounds the rounding of sum_i p_i a_i^2, summed exactly, r
 
 
 class HuberRegressor(RegressorDropIn, linear_model.HuberRegressor):
-    """scikit-learn's HuberRegressor, certified in coefficients, intercept and scale together."""
+    """scikit-learn's HuberRegressor, certified in coefficients, intercept and scale together.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from zerogap.linear_model import HuberRegressor
+    >>> model = HuberRegressor().fit(*load_diabetes(return_X_y=True))
+    >>> model.certificate_.relative_gap <= 1e-4
+    True
+    """
 
     def fit(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit coefficients, intercept and scale to a proved distance from their joint optimum.
