@@ -248,7 +248,7 @@ class Own(zg.losses.Loss):
 
 
 def test_what_cannot_be_solved_is_refused_with_the_reason(monkeypatch):
-    X, y = make_data()
+    X, y = make_data(n=900)
     many = np.hstack([X] * 400)
     with pytest.raises(ValueError, match="an elastic net with up to 3,000 weights"):
         solve(zg.Problem(many, y, "softmax", l1_ratio=0.5))

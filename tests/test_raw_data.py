@@ -94,6 +94,19 @@ def test_r5_elastic_nets_have_a_second_method(n, d, l1_ratio):
     assert np.count_nonzero(model.coef_) < d or d < n
 
 
+@pytest.mark.parametrize("loss", ["softmax", "multiclass-hinge", "smooth-hinge", "hinge"])
+@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_r5_elastic_nets_of_wide_tables(loss, raw, C):
+    """Thousands of weights and few rows: for classes there was only coordinate ascent."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12, 1200))
+    X = np.exp(2.0 * X) if raw else X
+    y = np.arange(12) % (3 if loss in zg.losses.MULTICLASS_LOSSES else 2)
+    model = zg.LinearClassifier(loss, lam=1.0 / (C * 12), l1_ratio=0.8, tol=1e-6, random_state=0)
+    assert proved(model.fit(X, y)).epochs <= 300
+
+
 def test_r5_paths_of_elastic_nets_have_no_holes():
     X, y = make_data("squared", n=300, d=8)
     path = zg.path(X, y, lam_min=1e-3, lam_max=1.0, loss="squared", l1_ratio=0.9, random_state=0)

@@ -1,4 +1,4 @@
-"""An interior point method for losses made of lines or parabolas, and for the multiclass hinge.
+"""An interior point method for losses made of lines or parabolas, and for those of many classes.
 
 Such a loss is a line and some hinges.  Between its bounds and kinks phi*(-a) is made of segments,
 of length l_k and slope c_k, and a dual variable is the sum of how far each of them is covered:
@@ -16,8 +16,8 @@ instead of a kink (squared and smooth hinge, Huber, squared) has one bent segmen
 r - v = z + c + q t.
 
 With an elastic net, lam r |w_j| is one more row, e_j, of the absolute loss with the target zero;
-what is left of lam is lam (1 - r).  The multiclass hinge has votes instead of segments, see
-`interior_votes`.
+what is left of lam is lam (1 - r).  The multiclass hinge and the softmax have votes instead of
+segments, see `interior_votes`.
 
 References: S. Mehrotra, "On the implementation of a primal-dual interior point method", SIAM
 Journal on Optimization 2, 1992; M. C. Ferris and T. S. Munson, "Interior-point methods for massive
@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from zerogap.kernels.machine_code import first_time
-from zerogap.losses import MulticlassHinge
+from zerogap.losses import MulticlassHinge, Softmax
 from zerogap.problem.row_sums import set_domain
 from zerogap.solvers.hessian import DIRECT, check_memory
 from zerogap.solvers.history import Record
@@ -44,6 +44,7 @@ from zerogap.solvers.interior_system import System, scores
 from zerogap.solvers.interior_votes import Votes
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.soft_l1 import sparsest
+from zerogap.solvers.wide_hessian import can_factorise
 
 _EMPTY = np.empty(0)
 NEAR_AN_END = 1e-6  # of a dual variable's range: one so near to an end is tried at the end itself
@@ -87,16 +88,17 @@ class InteriorPoint(Solver):
     """Mehrotra's interior point method, for losses made of straight lines or of parabolas.
 
     These are hinge, absolute, epsilon-insensitive, quantile and the multiclass hinge, squared and
-    smooth hinge, Huber's and the squared loss, with L2 or elastic net.  A few dozen steps reach
-    any accuracy, and hardly more if the data are ill-conditioned or lam is tiny; close to the
-    optimum each step gains two digits and more.
+    smooth hinge, Huber's and the squared loss, with L2 or elastic net; and the softmax.  A few
+    dozen steps reach any accuracy, and hardly more if the data are ill-conditioned or lam is tiny;
+    close to the optimum each step gains two digits and more.
 
     Notes
     -----
     An update is one step, and counts as an epoch.  It costs some ten passes over the data, more
     where rounding shows, and the factorisation of lam + X' diag(h) X, O(n d^2) for dense rows and
     O(d^3): more than 3000 features are refused.  With C classes the matrix has C d rows, at most
-    3000 too, and costs C (C - 1) / 2 times as much to set up.  Memory: 3 d^2 numbers (C d for d),
+    3000 too, and costs C (C - 1) / 2 times as much to set up.  With an elastic net and few rows
+    the matrix is as wide as these, times C.  Memory: 3 d^2 numbers (C d for d),
     and 30 per row (50 for epsilon-insensitive, 15 C for C classes).
 
     Where mu falls slowly, as it may with heavy tails, Newton steps on the smooth function that the
@@ -213,7 +215,7 @@ class InteriorPoint(Solver):
             state.best, state.best_w, state.best_alpha = gap, w, alpha
 
     def check(self, problem: Any) -> None:
-        many = isinstance(problem.loss, MulticlassHinge)
+        many = isinstance(problem.loss, MulticlassHinge | Softmax)
         self._require(
             many or (problem.loss.task != "multiclass" and shape_of(problem.loss).segments > 0),
             f"{problem.loss} is not made of lines and parabolas: use Newton",
@@ -223,7 +225,7 @@ class InteriorPoint(Solver):
             f"{d:,} features for each of {wide // d:,} classes" if many else f"{d:,} features"
         )
         self._require(
-            wide <= DIRECT,
+            can_factorise(problem),
             f"factorises a matrix as wide as the weights, and {features} are too many (at most "
             f"{DIRECT:,}): use Auto",
         )

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.solvers.hessian import DAMPING, Hessian
+from zerogap.solvers.hessian import DAMPING
 from zerogap.solvers.line_search import flatter_step
-from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums
+from zerogap.solvers.multiclass_hessian import all_scores, all_sums
+from zerogap.solvers.wide_hessian import hessian_of
 
 REFINEMENTS = 8  # of a direction at most, with and without conjugate gradients in turn
 COSTLY_RESIDUAL = 0.01  # of mu: residuals that cost more are solved for again; not tuned
@@ -65,13 +66,13 @@ class System:
         if ridge.ndim == 2:
             self._factorise_votes(h, ridge)
         else:
-            self.hessian = Hessian(problem, h, damping=0.0, ridge=ridge)
+            self.hessian = hessian_of(problem, h, ridge)
             self.inverse, self.accurate = self.hessian._inverse(
                 self.hessian.rows, self.hessian.h, damping=DAMPING
             )
 
     def _factorise_votes(self, h: np.ndarray, ridge: np.ndarray) -> None:
-        self.hessian = MulticlassHessian(self.problem, h, ridge)
+        self.hessian = hessian_of(self.problem, h, ridge)
         self.inverse, self.accurate = self.hessian.factorised(DAMPING)
 
     def objective(self) -> float:

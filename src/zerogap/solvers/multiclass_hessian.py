@@ -91,7 +91,7 @@ class MulticlassHessian:
     def __init__(
         self, problem: MulticlassProblem, h: np.ndarray, ridge: np.ndarray | None = None
     ) -> None:
-        curvature = problem.share * h.max(axis=1) * _of_others(h).min(axis=1) / h.sum(axis=1)
+        curvature = problem.share * h.max(axis=1) * of_others(h).min(axis=1) / h.sum(axis=1)
         curved = curvature >= FLAT_CURVATURE * curvature.max()
         if ridge is None and int(curved.sum()) <= 0.7 * len(h):
             places = np.flatnonzero(curved)
@@ -260,7 +260,7 @@ class MulticlassHessian:
         """
         xp, rows, h = self.problem.xp, self.problem.rows, self.h
         (n, d), C = self.problem.shape, h.shape[1]
-        q = self.problem.share[:, None] * h * _of_others(h) / h.sum(axis=1, keepdims=True)
+        q = self.problem.share[:, None] * h * of_others(h) / h.sum(axis=1, keepdims=True)
         size = max(ROWS_PER_FEATURE * d, 4 * C * n // d)
         if d <= DIRECT and n > 2 * size:  # take rows in proportion to their curvature
             of_rows = q.sum(axis=1)
@@ -355,7 +355,7 @@ def inverse_of_correlations(xp: Any, matrix: np.ndarray, least: np.ndarray) -> n
     return xp.linalg.inv(matrix)
 
 
-def _of_others(h: np.ndarray) -> np.ndarray:
+def of_others(h: np.ndarray) -> np.ndarray:
     """Return the sum of the other entries of each row: no difference, if one of them dominates."""
     others, top = h.copy(), h.max(axis=1, keepdims=True)
     others[h == top] = 0.0

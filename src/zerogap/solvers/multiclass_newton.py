@@ -24,6 +24,7 @@ from zerogap.solvers.newton import ROWS_PER_SAMPLED, SAMPLED_PER_FEATURE
 from zerogap.solvers.polish import is_worth_polishing, polished
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.warm_votes import apart, as_centre, listed, vote
+from zerogap.solvers.wide_hessian import can_factorise, hessian_of
 
 # Products with the Hessian that are cheaper than a new preconditioner.
 PRODUCTS_ON_PROCESSOR, PRODUCTS_ON_GPU = 4, 8
@@ -297,7 +298,7 @@ class MulticlassNewton(Solver):
         l1, w, gradient = problem.lam * problem.l1_ratio, state.w[:, :d], state.gradient.copy()
         gradient[:, :d] += l1 * soft_l1.slope(w, state.soft)
         ridge = problem.strength + l1 * soft_l1.curvature(w, state.soft)
-        direction = MulticlassHessian(problem, h, ridge).inverse()(-gradient)
+        direction = hessian_of(problem, h, ridge).inverse()(-gradient)
         if problem.fit_intercept:
             direction[:, d] -= direction[:, d].mean()
         return straight_way(listed(direction, d), listed(gradient, d), C * d)
@@ -328,8 +329,9 @@ class MulticlassNewton(Solver):
     def check(self, problem: Any) -> None:
         if not isinstance(problem.penalty, L2):
             self._require(
-                math.prod(problem.weight_shape) <= MOST_DIRECT and not problem.on_device,
-                f"takes an elastic net with up to {MOST_DIRECT:,} weights, on the CPU: use SDCA",
+                can_factorise(problem) and not problem.on_device,
+                f"takes an elastic net with up to {MOST_DIRECT:,} weights, or as many dual "
+                f"variables of fewer rows, on the CPU: use SDCA",
             )
         known = isinstance(problem.loss, Softmax | MulticlassHinge)
         self._require(known, f"knows no derivative of the votes of {problem.loss}: use SDCA")

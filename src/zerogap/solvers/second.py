@@ -16,11 +16,12 @@ from zerogap.solvers.hessian import DIRECT, needed_memory
 from zerogap.solvers.interior_parts import shape_of
 from zerogap.solvers.interior_point import InteriorPoint
 from zerogap.solvers.multiclass_lbfgs import MulticlassLBFGS, suits
-from zerogap.solvers.multiclass_newton import MOST_DIRECT, MulticlassNewton
+from zerogap.solvers.multiclass_newton import MulticlassNewton
 from zerogap.solvers.newton import Newton
 from zerogap.solvers.protocol import Solver
 from zerogap.solvers.twofold_multiclass import TwofoldVotesPoint
 from zerogap.solvers.twofold_point import TwofoldPoint, can_be_twofold, twofold_methods
+from zerogap.solvers.wide_hessian import can_factorise, factor_width, is_wide
 
 LEAST_TOLERANCE = 1e-13  # relative gap: less is not proved in twice the precision, either
 SOON_TWOFOLD = 3e6  # n d^2 up to which twice the precision takes less time than other methods
@@ -58,8 +59,8 @@ def second_methods(problem: Problem) -> list[Solver]:
     if type(problem.loss).stiffness is Loss.stiffness:
         return []
     shape = shape_of(problem.loss)
-    straight = shape.is_straight and d <= DIRECT
-    bent = shape.bend > 0.0 and d <= DIRECT
+    few = can_factorise(problem)
+    straight, bent = shape.is_straight and few, shape.bend > 0.0 and few
     if not straight and d > DIRECT and n < 4 * d and not math.isfinite(problem.loss.smoothness):
         return [] if l2 else [Newton()]  # measured: SDCA is faster on text, whatever lam
     if straight and (n * d * d <= SMALL_TABLE or not l2):
@@ -75,13 +76,15 @@ def _multiclass_methods(problem: Problem) -> list[Solver]:
     """
     if not isinstance(problem.loss, Softmax | MulticlassHinge):
         return []
-    n, flat = problem.shape[0], math.prod(problem.weight_shape)
-    straight, work = isinstance(problem.loss, MulticlassHinge), n * flat * flat
-    few = isinstance(problem.penalty, L2) or flat <= MOST_DIRECT
+    n, width = problem.shape[0], factor_width(problem)
+    straight, work = isinstance(problem.loss, MulticlassHinge), n * width * width
+    few = isinstance(problem.penalty, L2) or can_factorise(problem)
     newton: list[Solver] = [MulticlassNewton()] if few else []
     if suits(problem):
         return [MulticlassLBFGS(), *newton]
-    if straight and flat <= DIRECT:
+    if is_wide(problem) and width <= DIRECT:
+        return [InteriorPoint(), *newton]
+    if straight and width <= DIRECT:
         return [*newton, InteriorPoint()] if work > LARGE_TABLE else [InteriorPoint(), *newton]
     return newton
 
