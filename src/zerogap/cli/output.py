@@ -14,7 +14,7 @@ import typer
 
 from zerogap.errors import DeviceError, ScaleError
 
-_LONGEST_GUESS = 24 * 3600.0  # seconds: beyond, nobody is told how long it takes on
+_LONGEST_GUESS = 24 * 3600.0  # seconds; a longer estimate of the time left is not shown
 FAILURE, USAGE, NOT_REACHED, INTERRUPTED = 1, 2, 3, 130  # exit codes
 
 
@@ -162,7 +162,7 @@ def score_text(name: str, value: float) -> str:
 
 
 def time_left(done: float, total: float | None, seconds: float, budget: float | None) -> str:
-    """Return about how long it takes on, from the share that is done; never beyond the budget."""
+    """Estimate the time left from the share that is done; it is at most the budget."""
     if total is None or done <= 0 or seconds <= 0:
         return ""
     left = seconds * max(0.0, total / done - 1.0)
@@ -224,7 +224,7 @@ def progress(tol: float, max_seconds: float | None = None) -> Iterator[Callable[
 
 @contextlib.contextmanager
 def compiling(command: str) -> Iterator[Callable[[], float]]:
-    """Measure what compilation takes, once for each kind of data, and tell why it takes long."""
+    """Measure the seconds of compiling, and say so on the terminal if it takes long."""
     from zerogap.kernels.machine_code import compile_timer
 
     def tell(line: str) -> None:

@@ -19,7 +19,7 @@ _SHORT = 10 if SIMULATED else 1 << 18
 
 
 class _OnDevice:
-    """What both problems do otherwise than on the processor."""
+    """What problems on a GPU do differently from those on the processor."""
 
     on_device = True
     pace = 1000.0

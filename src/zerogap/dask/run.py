@@ -23,6 +23,7 @@ from zerogap.problem.certificate import Certificate
 from zerogap.problem.gap import ENOUGH, Sizes, conclude, displaced
 from zerogap.problem.proving import Proof, conclude_precisely, rounded_columns
 from zerogap.problem.row_sums import penalty_and_slack, penalty_cost
+from zerogap.solvers.dual_start import first_rho
 from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.history import History, Record
 from zerogap.solvers.limits import Limits
@@ -82,7 +83,7 @@ class Run:
         self.even = found.shares[0] == found.shares[1]
         self.rounded = rounded_columns(self.sizes.columns, found.largest, self.spec.origin)
         if self.spec.fit_intercept:
-            self.rho = max(0.1 * float(found.squares.sum()) / self.problem.strength, 1.0)
+            self.rho = first_rho(float(found.squares.sum()), self.problem.strength)
 
     @property
     def loss(self) -> Loss:

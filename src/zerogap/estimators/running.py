@@ -88,9 +88,9 @@ class Running(BaseEstimator):
         jobs: int,
         until: Callable[[Problem], Callable] | None = None,
     ) -> list[Result]:
-        """Solve problems that differ in their targets only, in so many threads.
+        """Solve problems that differ in their targets only, in `jobs` threads.
 
-        `until` makes the callback that ends the run of a problem, in place of the gap.
+        If given, `until` makes the callback that ends the run of a problem; else the gap ends it.
         """
         starts = self._starts(len(problems), problems[0].shape)
         if self._rows_left:

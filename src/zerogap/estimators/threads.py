@@ -11,7 +11,7 @@ from zerogap.solvers import Result
 
 
 class Budget:
-    """Seconds for several problems: what is left is shared among those that have not begun."""
+    """Seconds for several problems: the time left is shared among those that have not begun."""
 
     def __init__(self, seconds: float | None, count: int, jobs: int) -> None:
         self.seconds, self.count, self.jobs = seconds, count, jobs

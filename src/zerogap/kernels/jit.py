@@ -34,7 +34,7 @@ from zerogap.kernels.machine_code import compiled
 _OPTIONS: dict[str, Any] = {
     "fastmath": {"reassoc", "contract", "arcp", "nsz"},
     "error_model": "numpy",
-    "no_cfunc_wrapper": True,  # nobody calls kernels from C: a fifth less to compile
+    "no_cfunc_wrapper": True,  # kernels are not called from C: saves a fifth of compiling
 }
 _helpers: set[Path] = set()  # files of inlined functions
 
@@ -146,7 +146,7 @@ def _field_names(cls: type) -> tuple[str, ...]:
 
 
 def _kind(value: Any) -> Any:
-    """Return what the type of a field depends on: Numba takes longer to find it than to run."""
+    """Return a quick key for the type of a field: `typeof` itself may take longer than a kernel."""
     if isinstance(value, np.ndarray):
         return value.dtype, value.ndim, value.flags.num
     if isinstance(value, Struct):

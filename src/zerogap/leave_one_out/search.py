@@ -25,10 +25,10 @@ from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.history import Record
 from zerogap.solvers.protocol import Answer
 
-FIRST_TOLERANCE = 1e-9  # relative gap of the fit with all rows: what it costs is spent once
-LEAST_TOLERANCE = 1e-12  # relative gap beyond which rounding decides
+FIRST_TOLERANCE = 1e-9  # relative gap of the fit with all rows, which is made once
+LEAST_TOLERANCE = 1e-12  # smallest relative gap that is asked for: below it there is rounding
 MOST_EPOCHS = 20_000  # epochs of one fit
-EPOCHS_BETWEEN_LOOKS = 4  # epochs between two looks at a row: one costs as much as an epoch
+EPOCHS_BETWEEN_LOOKS = 4  # epochs between two bounds of a row's score, each of which costs an epoch
 _ALL = slice(None)
 _NONE = np.empty(0)
 

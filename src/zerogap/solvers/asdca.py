@@ -14,6 +14,7 @@ import numpy as np
 from zerogap.kernels.jit import kernel
 from zerogap.losses import Hinge
 from zerogap.problem import Problem
+from zerogap.solvers.dual_start import first_rho, warm_duals
 from zerogap.solvers.protocol import Answer, Solver, State, empty_like
 from zerogap.solvers.sgd import check_batch_size, check_l2
 
@@ -117,15 +118,12 @@ class ASDCA(Solver):
     ) -> ASDCAState:
         (n, d), zeros = problem.shape, problem.xp.zeros
         state = ASDCAState(rng, draw=rng.spawn(1)[0], alpha=zeros(n), w=zeros(d))
-        if problem.fit_intercept:  # as in SDCA: b is a multiplier, see there
-            mean_sqnorm = float(problem.share @ problem.sqnorms)
-            state.rho = max(0.1 * mean_sqnorm / problem.lam, 1.0)
+        if problem.fit_intercept:
+            state.rho = first_rho(problem.mean_sqnorm, problem.strength)
             state.bias[[0, 2]] = problem.first_intercept() if warm is None else warm[1]
         if warm is not None:
             state.w = warm[0].copy()
-            z = problem.scores(state.w)
-            given = problem.dual_point(z, warm[1]) if warm[2] is None else warm[2]
-            state.alpha = problem.feasible(given)
+            state.alpha = warm_duals(problem, warm)
         state.u = problem.dual_sum(state.alpha)
         state.bias[1] = float(problem.share @ state.alpha)
         state.theta = self._largest_theta(problem, state.rho) if self.theta is None else self.theta

@@ -22,6 +22,7 @@ from zerogap.solvers.costs import (
     most_epochs_left,
     second_cost,
 )
+from zerogap.solvers.dual_start import warm_duals
 from zerogap.solvers.free_variables import has_free_steps
 from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.history import Record
@@ -137,9 +138,9 @@ class Auto(Solver):
         if coordinates.problem is not problem:
             state.problem, state.outward = coordinates.problem, coordinates.outward
             if warm is not None:
-                w, b, alpha = warm
-                alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
-                warm = coordinates.inward(w, problem.feasible(alpha)), b, alpha
+                w, b, _ = warm
+                alpha = warm_duals(problem, warm)
+                warm = coordinates.inward(w, alpha), b, alpha
         inner = self._inner(problem, state)
         state.methods = _methods(inner)
         state.reason = _reason_for_second(problem, inner) if len(state.methods) > 1 else ""

@@ -15,6 +15,7 @@ from zerogap.kernels.jit import kernel
 from zerogap.losses import MulticlassHinge
 from zerogap.problem import Problem
 from zerogap.rows import CLASSES
+from zerogap.solvers.dual_start import first_rho, warm_duals
 from zerogap.solvers.protocol import Answer, Solver, State, empty_like
 from zerogap.solvers.sgd import check_batch_size, check_l2
 
@@ -121,12 +122,11 @@ class BCFW(Solver):
         n = problem.shape[0]
         state = BCFWState(rng, draw=rng.spawn(1)[0], alpha=np.zeros(problem.dual_shape))
         state.bias = np.zeros((2, *problem.weight_shape[:-1]))
-        if problem.fit_intercept:  # b is a multiplier, as in SDCA
-            state.rho = max(0.1 * float(problem.share @ problem.sqnorms) / problem.lam, 1.0)
+        if problem.fit_intercept:
+            state.rho = first_rho(problem.mean_sqnorm, problem.strength)
             state.bias[0] = 0.0 if warm is None else warm[1]
         if warm is not None:
-            given = problem.dual_point(problem.scores(warm[0])) if warm[2] is None else warm[2]
-            state.alpha = problem.feasible(given)
+            state.alpha = warm_duals(problem, warm)
         state.u = problem.by_feature(problem.dual_sum(state.alpha))
         state.bias[1] = problem.share @ state.alpha
         state.members = rng.permutation(n) if self.batch_size > 1 else np.arange(n)

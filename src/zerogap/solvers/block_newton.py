@@ -11,6 +11,7 @@ import numpy as np
 
 from zerogap.losses import Loss, MulticlassHinge, Softmax
 from zerogap.solvers import soft_l1, summed_newton
+from zerogap.solvers.dual_start import warm_duals
 from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.newton import FEW_FEATURES
 from zerogap.solvers.protocol import Answer, Solver, State
@@ -80,12 +81,11 @@ class BlockNewton(Solver):
         if problem.l1_ratio:
             point.soft = point.first_soft = soft_l1.first_mu(problem)
         if warm is not None:
-            w, b, alpha = warm
+            w, b, _ = warm
             state.started = True
             point.w = np.array(w - w.mean(axis=0) if many else w)
-            alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
             if point.gamma:
-                state.centre = problem.feasible(alpha)
+                state.centre = warm_duals(problem, warm)
                 gap = problem.certificate(w, b, state.centre).relative_gap
                 point.gamma = max(point.gamma * min(1.0, 3.0 * math.sqrt(gap)), point.least)
         if problem.fit_intercept:

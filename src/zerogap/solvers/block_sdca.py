@@ -15,6 +15,7 @@ import numpy as np
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.problem.multiclass import MulticlassProblem
+from zerogap.solvers.dual_start import first_rho
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.sdca_steps import block_steps, sdca_steps
 
@@ -97,8 +98,7 @@ class BlockSDCA(Solver):
         state.bias = np.zeros((2, *problem.weight_shape[:-1]))
         state.u = problem.by_feature(np.zeros(problem.weight_shape))
         if problem.fit_intercept:
-            strength = problem.lam * problem.penalty.convexity()
-            state.rho = max(0.1 * problem.mean_sqnorm / strength, 1.0)  # as in SDCA
+            state.rho = first_rho(problem.mean_sqnorm, problem.strength)
             state.bias[0] = problem.first_intercept() if warm is None else warm[1]
         if warm is not None and warm[2] is not None:
             state.alpha = problem.feasible(warm[2])

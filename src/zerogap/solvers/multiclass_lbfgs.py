@@ -18,6 +18,7 @@ from zerogap.kernels.jit import rowwise
 from zerogap.kernels.machine_code import first_time
 from zerogap.losses import Softmax
 from zerogap.penalties import L2
+from zerogap.solvers.dual_start import warm_duals
 from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.line_search import search
 from zerogap.solvers.multiclass_hessian import (
@@ -117,10 +118,9 @@ class MulticlassLBFGS(Solver):
         state = MulticlassLBFGSState(rng, draw=rng)
         state.w = zeros((C, d + problem.fit_intercept))
         if warm is not None:
-            w, b, alpha = warm
+            w, b, _ = warm
             state.w[:, :d] = apart(w)
-            alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
-            state.c = -problem.share[:, None] * problem.feasible(alpha)
+            state.c = -problem.share[:, None] * warm_duals(problem, warm)
         if problem.fit_intercept:
             state.w[:, d] = problem.first_intercept() if warm is None else b
         state.single = _is_single(problem)

@@ -17,6 +17,7 @@ from zerogap.kernels.machine_code import first_time
 from zerogap.losses import MulticlassHinge, Softmax
 from zerogap.penalties import L2
 from zerogap.solvers import soft_l1
+from zerogap.solvers.dual_start import warm_duals
 from zerogap.solvers.hessian import DAMPING, MOST_PRODUCTS, check_memory
 from zerogap.solvers.line_search import Way, search, straight_way
 from zerogap.solvers.multiclass_hessian import MulticlassHessian, all_scores, all_sums, bend
@@ -116,9 +117,7 @@ class MulticlassNewton(Solver):
             state.centre = zeros(problem.dual_shape) - math.log(C)
         alpha = zeros(problem.dual_shape)
         if warm is not None:
-            w, b, alpha = warm
-            alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
-            alpha = problem.feasible(alpha)
+            w, b, alpha = *warm[:2], warm_duals(problem, warm)
             gap = problem.certificate(w, b, alpha).relative_gap
             state.mu = max(state.mu * min(1.0, 3.0 * math.sqrt(gap)), state.least)
             state.centre = as_centre(problem._votes(alpha), math.sqrt(min(gap, 1.0)))

@@ -19,6 +19,7 @@ from zerogap.losses import Loss
 from zerogap.problem import Problem
 from zerogap.solvers import fused, soft_l1
 from zerogap.solvers.coordinates import descent_way
+from zerogap.solvers.dual_start import warm_duals
 from zerogap.solvers.hessian import Hessian, check_memory, is_parabola
 from zerogap.solvers.history import Record
 from zerogap.solvers.line_search import Way, adapted_damping, search, straight_way
@@ -132,9 +133,8 @@ class Newton(Solver):
             state.b = problem.first_intercept()
         state.gamma, state.least = first_gamma(problem, state.b)
         if warm is not None:
-            w, b, alpha = warm
-            alpha = problem.dual_point(problem.scores(w), b) if alpha is None else alpha
-            state.w, state.b, state.centre = w.copy(), float(b), problem.feasible(alpha)
+            w, b, _ = warm
+            state.w, state.b, state.centre = w.copy(), float(b), warm_duals(problem, warm)
             gap = problem.certificate(state.w, state.b, state.centre).relative_gap
             state.gamma = max(state.gamma * min(1.0, 3.0 * math.sqrt(gap)), state.least)
             state.started = True

@@ -154,11 +154,11 @@ class Solver(Parameters):
         """Give a state the parts that it had when it was saved, before they are filled."""
 
     def is_stalled(self, state: Any) -> bool:
-        """Tell whether further updates would be in vain."""
+        """Tell whether further updates would gain nothing."""
         return False
 
     def is_stuck(self, state: Any) -> bool:
-        """Tell whether a certificate with all the digits that it takes is worth its time now."""
+        """Tell whether a certificate in twice the precision is worth its time now."""
         return self.is_stalled(state)
 
     def rest(self, problem: Problem, state: Any) -> np.ndarray | None:

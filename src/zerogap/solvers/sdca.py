@@ -18,6 +18,7 @@ from zerogap.kernels.machine_code import first_time
 from zerogap.penalties import L2, ElasticNet
 from zerogap.problem import Problem
 from zerogap.problem.multiclass import MulticlassProblem
+from zerogap.solvers.dual_start import first_rho, warm_duals
 from zerogap.solvers.free_variables import compile_for, has_free_steps, improve
 from zerogap.solvers.history import Record
 from zerogap.solvers.protocol import Answer, Solver, State, empty_like
@@ -149,15 +150,10 @@ class SDCA(Solver):
         state = SDCAState(rng, draw=rng.spawn(1)[0], alpha=np.zeros(problem.dual_shape))
         state.bias = np.zeros((2, *problem.weight_shape[:-1]))
         if problem.fit_intercept:
-            mean_sqnorm = float(problem.share @ problem.sqnorms)
-            strength = problem.lam * problem.penalty.convexity()
-            state.rho = max(0.1 * mean_sqnorm / strength, 1.0)  # measured: larger is slower
+            state.rho = first_rho(problem.mean_sqnorm, problem.strength)
             state.bias[0] = problem.first_intercept() if warm is None else warm[1]
         if warm is not None:
-            w, b, alpha = warm
-            if alpha is None:
-                alpha = problem.dual_point(problem.scores(w), b)
-            state.alpha = problem.feasible(alpha)
+            state.alpha = warm_duals(problem, warm)
         elif not problem.sqnorms.any():
             state.alpha = problem.dual_point(np.zeros(problem.dual_shape), state.bias[0])
         state.u = problem.by_feature(problem.dual_sum(state.alpha))
@@ -242,9 +238,8 @@ class SDCA(Solver):
             if not left:
                 break
         if state.position + count == n:
-            # The intercept is the multiplier of the constraint mean(alpha) = 0, found by the
-            # proximal method of multipliers: at the end of an epoch its centre moves to b.
-            # Measured: several times an epoch gains nothing, and oscillates on few rows.
+            # The centre of b moves once an epoch, see `dual_start`.  Measured: several times an
+            # epoch gains nothing, and oscillates on few rows.
             state.bias[0] += state.rho * state.bias[1]
         return count + products
 

@@ -15,7 +15,7 @@ _ROWS_PER_PIECE = 1 << 17  # a megabyte of numbers
 
 
 def nameless_file(folder: Any) -> Any:
-    """Return a file in a folder that goes when it is closed, and that nobody else can open."""
+    """Return an open file without a name in a folder: it is deleted when it is closed."""
     try:
         return tempfile.TemporaryFile(dir=folder)
     except OSError:  # a store that one may only read

@@ -17,8 +17,8 @@ from zerogap.streamed.columns import nameless_file
 class Extract(Store):
     """Rows of a store in a nameless file, with their targets and shares in a problem.
 
-    They come by blocks of the store and wait until there are enough for a block of the file, so
-    that what lies together depends only on what has come, and in which order.
+    Rows are added by blocks of the store, and written when there are enough for a block of the
+    file.  So the blocks of the file depend only on which rows were added, and in which order.
     """
 
     def __init__(self, store: Store, dtype: np.dtype) -> None:

@@ -20,6 +20,7 @@ from zerogap.cuda.rows import DeviceCSRRows, DeviceDenseRows
 from zerogap.losses import Loss
 from zerogap.penalties import L2, ElasticNet
 from zerogap.problem import Problem
+from zerogap.solvers.dual_start import RHO_OF_CURVATURE, warm_duals
 from zerogap.solvers.history import Record
 from zerogap.solvers.protocol import Answer, Solver, State
 
@@ -142,18 +143,14 @@ class DeviceSDCA(Solver):
         if not self.deterministic:
             state.warps = max(1, min(_concurrent_warps(), n // ROWS_APART))
         if problem.fit_intercept:
-            strength = problem.lam * problem.penalty.convexity()
-            mean_sqnorm = float(problem.share @ problem.sqnorms) / strength
-            # as in SDCA, but what all rows of a time do to the intercept together is no more than
-            # what one of them does to its own score
-            state.rho = max(mean_sqnorm * min(0.1, 1.0 / state.warps), 1.0)
-            state.warps = max(1, min(state.warps, int(mean_sqnorm / state.rho)))
+            curvature = problem.mean_sqnorm / problem.strength
+            # all rows that are worked on together move the intercept at most as far as one of
+            # them moves its own score
+            state.rho = max(curvature * min(RHO_OF_CURVATURE, 1.0 / state.warps), 1.0)
+            state.warps = max(1, min(state.warps, int(curvature / state.rho)))
             state.bias[0] = problem.first_intercept() if warm is None else warm[1]
         if warm is not None:
-            w, b, alpha = warm
-            if alpha is None:
-                alpha = problem.dual_point(problem.scores(w), b)
-            state.alpha = problem.feasible(alpha)
+            state.alpha = warm_duals(problem, warm)
         state.u = xp.zeros(problem.shape[1])
         if warm is not None:
             self.synchronise(problem, state)
