@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import textwrap
+import time
 import tracemalloc
 import zipfile
 import zlib
@@ -279,6 +280,23 @@ def test_F5_a_header_of_many_empty_arrays_is_refused_at_once(content):
     declared = [[f"a{k}", "<f8", [0]] for k in range(300_000)]
     with pytest.raises(ModelFileError, match="declares 300000 arrays, 1000 at most"):
         loads(put_together({**header, "arrays": declared}, b""))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b'{"a":"' + b'\\"' * 300_000, "Unterminated string"),
+        (b"[" * 3_000_000, "nested more than 16 deep"),
+        (b"{" + b" " * (1 << 26), "too long for arrays of 0 bytes"),
+    ],
+    ids=["an open string", "brackets", "spaces"],
+)
+def test_F5_headers_are_refused_at_once(text, message, content):
+    whole = content[:12] + struct.pack("<I", len(text)) + text
+    began = time.process_time()
+    with pytest.raises(ModelFileError, match=message):
+        loads(whole + struct.pack("<I", zlib.crc32(whole)))
+    assert time.process_time() - began < 1.0
 
 
 def test_F4_a_file_names_no_place_to_write_to(content, tmp_path):

@@ -25,14 +25,16 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from zerogap.io.atomic import require_regular
+from zerogap.io.nesting import depth
 
 MAJOR, MINOR = 1, 0
 _MAGIC = b"\x89ZGP\r\n\x1a\n"
 _START = struct.Struct("<8sHHI")
 _CRC = struct.Struct("<I")
 _DTYPE = re.compile(r"\|[bui]1|<[ui][248]|<f[248]|<U[1-9][0-9]{0,5}")
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _DEEPEST = 16  # lists and objects inside others
+_LONGEST_HEADER = 1 << 26  # bytes, besides those of names and scales, one for each feature
+_PER_BYTE = 8  # of arrays, that the header may have more: a feature has 8 bytes and a name
 _MOST_ARRAYS = 1000  # of a file; ours have 12 at most: each declaration costs time and memory
 _MOST_DIGITS = 60  # of an integer; the state of a random generator has 39
 _STRANGER = "it is not a zerogap file, or its beginning is damaged"
@@ -101,8 +103,10 @@ def _header_text(content: bytes) -> tuple[bytes, int]:
     if major < 1:
         raise FileError(f"there is no format {major}.{minor}")
     end = _START.size + length
-    if end > len(content) - _CRC.size:
+    if (room := len(content) - _CRC.size - end) < 0:
         raise FileError(f"its header of {length} bytes is longer than the file")
+    if length > _LONGEST_HEADER + _PER_BYTE * room:
+        raise FileError(f"its header of {length} bytes is too long for arrays of {room} bytes")
     return content[_START.size : end], end
 
 
@@ -126,10 +130,10 @@ def _checked(name: str, array: np.ndarray) -> np.ndarray:
 def _parse(text: bytes) -> Any:
     """Parse strict JSON: no duplicate keys, no NaN, nothing nested or large beyond reason."""
     try:
-        decoded = text.decode()
-        _check_depth(decoded)
+        if depth(text) > _DEEPEST:
+            raise FileError(f"the header is nested more than {_DEEPEST} deep")
         return json.loads(
-            decoded,
+            text.decode(),
             object_pairs_hook=_object,
             parse_constant=_refuse_constant,
             parse_float=_float,
@@ -139,14 +143,6 @@ def _parse(text: bytes) -> Any:
         raise FileError(f"the header is not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
         raise FileError(f"the header is not JSON: {error.msg} at {error.pos}") from None
-
-
-def _check_depth(text: str) -> None:
-    depth = 0
-    for bracket in re.findall(r"[][{}]", _STRING.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        if depth > _DEEPEST:
-            raise FileError(f"the header is nested more than {_DEEPEST} deep")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Any:

@@ -20,7 +20,7 @@ def read_arrays(stream: Stream, labelled: bool) -> tuple[Any, np.ndarray | None]
     """Return X, an array of that name or the parts of a CSR matrix, and the array y."""
     try:
         with zipfile.ZipFile(stream.seekable_file()) as archive:
-            arrays = _load_all(archive, stream.max_bytes)
+            arrays = _load_all(archive, labelled, stream.max_bytes)
     except DataError:
         raise
     except _DAMAGES as error:
@@ -29,32 +29,15 @@ def read_arrays(stream: Stream, labelled: bool) -> tuple[Any, np.ndarray | None]
         if error.errno not in (None, errno.EINVAL):  # of a packed part, and of one before the file
             raise
         raise DataError(f"is damaged: {error}") from error
-    if "X" in arrays:
-        X: Any = _numbers("X", arrays["X"])
-        if X.ndim != 2:
-            raise DataError(f"X must have rows and columns, its shape is {X.shape}")
-    elif set(_CSR) <= set(arrays):
-        X = _csr_matrix(**arrays)
-    else:
-        raise DataError(f"needs an array X, or {', '.join(_CSR)} of a CSR matrix")
-    if 0 in X.shape:
-        raise DataError(f"is empty: the shape of X is {X.shape}")
-    if X.shape[1] * np.dtype(float).itemsize > stream.max_bytes:
-        raise DataError(
-            f"says that X has {X.shape[1]} columns: their weights alone would need more than "
-            f"max_bytes={stream.max_bytes} bytes"
-        )
-    y = arrays.get("y")
-    if y is None:
-        if labelled:
-            raise DataError("has no array y of targets")
+    X: Any = _numbers("X", arrays["X"]) if "X" in arrays else _csr_matrix(**arrays)
+    _check_size(X.shape, stream.max_bytes)
+    if (y := arrays.get("y")) is None:
         return X, None
-    if y.shape != X.shape[:1]:
-        raise DataError(f"y must have one entry for each of {X.shape[0]} rows, has shape {y.shape}")
+    _check_targets(y.shape, X.shape)
     return X, y if y.dtype.kind in "biuU" else _numbers("y", y)
 
 
-def _load_all(archive: zipfile.ZipFile, max_bytes: int) -> dict[str, np.ndarray]:
+def _load_all(archive: zipfile.ZipFile, labelled: bool, max_bytes: int) -> dict[str, np.ndarray]:
     """Load the members with names that are known here, once their sizes are."""
     members = archive.infolist()
     names = [member.filename for member in members]
@@ -65,11 +48,43 @@ def _load_all(archive: zipfile.ZipFile, max_bytes: int) -> dict[str, np.ndarray]
     size = sum(member.file_size for member in members)
     if size > max_bytes:
         raise DataError(f"holds {size} bytes when unpacked, more than max_bytes={max_bytes}")
-    return {known[member.filename]: _load(archive, member) for member in members}
+    found = {known[member.filename]: (member, _shape(archive, member)) for member in members}
+    _check_shapes({name: shape for name, (_, shape) in found.items()}, labelled, max_bytes)
+    return {name: _load(archive, member) for name, (member, _) in found.items()}
 
 
-def _load(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    """Load one array after seeing that its header and its size agree."""
+def _check_shapes(shapes: dict[str, tuple[int, ...]], labelled: bool, max_bytes: int) -> None:
+    """Refuse arrays that do not make rows and targets."""
+    if "X" in shapes:
+        if len(X := shapes["X"]) != 2:
+            raise DataError(f"X must have rows and columns, its shape is {X}")
+        _check_size(X, max_bytes)
+    elif not set(_CSR) <= set(shapes):
+        raise DataError(f"needs an array X, or {', '.join(_CSR)} of a CSR matrix")
+    if "y" not in shapes and labelled:
+        raise DataError("has no array y of targets")
+    if {"X", "y"} <= set(shapes):
+        _check_targets(shapes["y"], shapes["X"])
+
+
+def _check_targets(y: tuple[int, ...], X: tuple[int, ...]) -> None:
+    if y != X[:1]:
+        raise DataError(f"y must have one entry for each of {X[0]} rows, has shape {y}")
+
+
+def _check_size(shape: tuple[int, ...], max_bytes: int) -> None:
+    """Refuse X without entries, and columns for which there is no memory."""
+    if 0 in shape:
+        raise DataError(f"is empty: the shape of X is {shape}")
+    if shape[1] * np.dtype(float).itemsize > max_bytes:
+        raise DataError(
+            f"says that X has {shape[1]} columns: their weights alone would need more than "
+            f"max_bytes={max_bytes} bytes"
+        )
+
+
+def _shape(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[int, ...]:
+    """Return the shape of an array after seeing that its header and its size agree."""
     npy = np.lib.format
     with archive.open(member) as file:
         version = npy.read_magic(file)
@@ -85,8 +100,12 @@ def _load(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
         expected = file.tell() + math.prod(shape) * dtype.itemsize
         if min(shape, default=0) < 0 or expected != member.file_size:
             raise DataError(f"{member.filename} has not the size that its header says")
+    return tuple(shape)
+
+
+def _load(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     with archive.open(member) as file:
-        return npy.read_array(file, allow_pickle=False)
+        return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def _csr_matrix(

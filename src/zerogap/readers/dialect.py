@@ -13,7 +13,7 @@ from typing import Any
 
 from zerogap.readers import cells
 from zerogap.readers.files import DataError
-from zerogap.readers.options import SEPARATORS, TableOptions
+from zerogap.readers.options import MOST_COLUMNS, SEPARATORS, TableOptions
 
 SAMPLE = 1 << 18  # bytes that a guess is made from
 _MOST_RECORDS = 200  # of them, at most
@@ -91,6 +91,7 @@ def guess(
         if sep != ("\t" if kind == "tsv" else ","):
             guesses["separator"] = NAMES[sep]
     records = _records(lines, sep)
+    refuse_width(len(records[0]))
     if not skip:
         refuse_title(records, "line")
     decimal = options.decimal
@@ -117,6 +118,15 @@ def _is_comment(lines: list[str]) -> bool:
     rest = [line for line in lines[1:50] if line.strip() and not line.startswith("#")]
     own = [lines[0].count(sep) for sep in SEPARATORS]
     return bool(rest) and all([line.count(sep) for sep in SEPARATORS] != own for line in rest[:1])
+
+
+def refuse_width(columns: int) -> None:
+    """Refuse a table of more columns than can be read as columns."""
+    if columns > MOST_COLUMNS:
+        raise DataError(
+            f"has {columns:,} columns, and a table {MOST_COLUMNS:,} at most: save more of them as "
+            f"an array X (npz) or as svmlight"
+        )
 
 
 def refuse_title(records: list[list[str]], line: str) -> None:

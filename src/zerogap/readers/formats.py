@@ -45,6 +45,7 @@ _SUFFIXES = {
     "svm": "svmlight",
 }
 _SUFFIXES |= {"tab": "tsv", "libsvm": "svmlight"}
+_LONGEST_MESSAGE = 2000  # characters of a line for people: names and cells may be anything
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SEPARATED = re.compile(rb"[,;\t|]")
 _SVMLIGHT = re.compile(rb"^\s*(#|[-+]?[\d.]+([eE][-+]?\d+)?(\s|$)|\d+:\S)")
@@ -58,6 +59,8 @@ def named(source: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except DataError as error:
         message = f"{name}: {error}".replace("\n", " ")  # of names of files and columns
+        if len(message) > _LONGEST_MESSAGE:
+            message = f"{message[:_LONGEST_MESSAGE]} ..."
         raise DataError(message) from error.__cause__
 
 

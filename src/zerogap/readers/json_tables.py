@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from zerogap.io.nesting import Rise
 from zerogap.readers.files import DataError
-from zerogap.readers.sheets import as_array
+from zerogap.readers.sheets import MOST_CELLS, as_array
 
+_DEEPEST = 500  # lists and objects in others that are no doubt harmless: pyarrow crashes at 20 000
 _BLOCK = 1 << 23  # bytes of text that pyarrow reads at a time: no line may be longer
 
 
@@ -24,20 +26,40 @@ def read_json(opened: Callable[[], Any]) -> Any:
         if start.startswith(b"{"):
             how = arrow_json.ReadOptions(block_size=_BLOCK, use_threads=False)
             try:
-                found = arrow_json.read_json(pa.PythonFile(stream, mode="r"), how)
-            except pa.ArrowInvalid:  # of a column that holds numbers and text, too
+                found = arrow_json.read_json(pa.PythonFile(_Shallow(stream), mode="r"), how)
+            except (pa.ArrowInvalid, _TooDeep):  # also of a column that holds numbers and text
                 found = None
             if found is not None and (found.num_rows > 1 or not _has_lists(found)):
                 return found
     with opened() as stream:
         text = b"".join(iter(stream.read, b"")).decode("utf-8-sig")
     try:
-        whole = json.loads(text)
+        whole = _parsed(text)
     except ValueError as error:
         if start.startswith(b"["):
             raise DataError(f"is no JSON: {error}") from None
         whole = [_object(number, line) for number, line in enumerate(text.splitlines(), 1)]
     return _of_rows(whole if isinstance(whole, list) else _rows_of(whole))
+
+
+class _TooDeep(Exception):
+    """The text may be nested so deeply that pyarrow, which calls itself, ends the process."""
+
+
+class _Shallow:
+    """A stream for pyarrow, as long as nothing in it is nested deeply."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self.stream, self.rise = stream, Rise()
+
+    def read(self, size: int) -> bytes:
+        piece: bytes = self.stream.read(size)
+        self.rise.add(piece)
+        if self.rise.most > _DEEPEST:
+            raise _TooDeep
+        return piece
 
 
 def _has_lists(table: Any) -> bool:
@@ -49,9 +71,17 @@ def _has_lists(table: Any) -> bool:
 def _object(number: int, line: str) -> Any:
     """Return the object of a line, None of an empty one."""
     try:
-        return json.loads(line) if line.strip() else None
+        return _parsed(line) if line.strip() else None
     except ValueError as error:
         raise DataError(f"line {number}: is no JSON: {error}") from None
+
+
+def _parsed(text: str) -> Any:
+    """Return what a text of JSON holds; ValueError for anything else."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("lists or objects are nested too deeply") from None
 
 
 def _rows_of(whole: dict[str, Any]) -> list[Any]:
@@ -61,7 +91,13 @@ def _rows_of(whole: dict[str, Any]) -> list[Any]:
     of cells, one for each column.
     """
     if isinstance(whole.get("columns"), list) and isinstance(whole.get("data"), list):
-        return [dict(zip(whole["columns"], row, strict=False)) for row in whole["data"]]
+        names, rows = whole["columns"], whole["data"]
+        if any(isinstance(name, list | dict) for name in names):
+            raise DataError('is a table in JSON whose "columns" are not all names')
+        if not all(isinstance(row, list) for row in rows):
+            raise DataError('is a table in JSON whose "data" are not lists of cells, one for a row')
+        names = ["" if name is None else str(name) for name in names]
+        return [dict(zip(names, row, strict=False)) for row in rows]
     lists = {name: cells for name, cells in whole.items() if isinstance(cells, list)}
     rows = [cells for cells in lists.values() if cells and isinstance(cells[0], dict)]
     if len(rows) == 1:
@@ -79,4 +115,20 @@ def _of_rows(rows: list[Any]) -> Any:
     if not all(isinstance(row, dict) for row in rows):
         raise DataError("is a JSON array of something else than objects, one for each row")
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return pa.table({name: as_array([row.get(name) for row in rows]) for name in names})
+    if len(rows) * len(names) > MOST_CELLS:
+        raise DataError(
+            f"has {len(rows):,} rows of {len(names):,} columns in all, more than {MOST_CELLS:,} "
+            f"cells: save the table as Parquet or CSV"
+        )
+    return pa.table({name: _column(name, rows) for name in names})
+
+
+def _column(name: str, rows: list[Any]) -> Any:
+    """Return the cells of one name."""
+    try:
+        name.encode()
+        return as_array([row.get(name) for row in rows])
+    except UnicodeEncodeError:
+        raise DataError(f"column {name!r} holds half of a character, which is no text") from None
+    except (OverflowError, ValueError) as error:
+        raise DataError(f"column {name!r} cannot be read: {error}") from None

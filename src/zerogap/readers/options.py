@@ -11,6 +11,7 @@ from zerogap.readers.files import DataError
 
 SEPARATORS = (",", ";", "\t", "|")
 TEXT_METHODS = ("tf-idf", "hashed")
+MOST_COLUMNS = 500_000  # of a table: pyarrow and what is learnt take 16 kB and .1 ms for each
 MOST_WORDS = 1 << 24  # features of a text: a weight and a name each
 IMPUTATIONS = ("median", "mean", "most-frequent", "constant")
 _NAMED = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "\\t": "\t"}

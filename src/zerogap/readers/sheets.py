@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import datetime
 import io
+import zipfile
 from itertools import chain, islice
 from typing import Any
 
+from zerogap.io.nesting import Rise
 from zerogap.readers.dialect import refuse_title
 from zerogap.readers.files import DataError, Stream
 from zerogap.readers.options import TableOptions
 
-_MOST_CELLS = 1 << 26  # of a sheet: a gigabyte or more of Python objects
+MOST_CELLS = 1 << 26  # of a sheet: a gigabyte or more of Python objects
+_MOST_PACKED = 100  # bytes that become one: sheets of one text throughout have 24
+_HARMLESS = 1 << 20  # bytes when unpacked: of short parts, the beginnings are most
+_DEEPEST = 500  # tags in others; sheets have 6, and 170 more look so in a window
+_PIECE = 1 << 20  # bytes of a part looked at together
 _LOOKED_AT = 50  # rows from which a title above the table is told
 
 
@@ -26,11 +32,33 @@ def read_sheet(stream: Stream, options: TableOptions) -> tuple[Any, int, dict[st
         raise ImportError("reading xlsx needs openpyxl: pip install 'zerogap[cli]'") from error
     content = io.BytesIO(b"".join(iter(stream.read, b"")))
     try:
+        _check_parts(content, stream.max_bytes)
         return _read(openpyxl.load_workbook(content, read_only=True, data_only=True), options)
     except (DataError, MemoryError):
         raise
     except Exception as error:  # openpyxl lets those of zipfile, XML and of its own types through
         raise DataError(f"is no spreadsheet that can be read: {error}") from error
+
+
+def _check_parts(content: io.BytesIO, max_bytes: int) -> None:
+    """Refuse parts that are far larger when unpacked, or nested as no sheet is."""
+    with zipfile.ZipFile(content) as archive:
+        parts = archive.infolist()
+        packed = sum(part.compress_size for part in parts)
+        size = sum(part.file_size for part in parts)
+        if size > min(max_bytes, _HARMLESS + _MOST_PACKED * packed):
+            raise DataError(
+                f"is a spreadsheet of {packed:,} bytes that are {size:,} when unpacked, more than "
+                f"any should be: save the sheet as CSV"
+            )
+        for part in parts:
+            with archive.open(part) as file:
+                tags = Rise()
+                while piece := file.read(_PIECE):
+                    plain = piece.translate(None, b"[]{}").replace(b"</", b"]")
+                    tags.add(plain.replace(b"/>", b"]").replace(b"<", b"["))
+            if tags.most > _DEEPEST:
+                raise DataError("is a spreadsheet whose tags are nested as those of none are")
 
 
 def _read(book: Any, options: TableOptions) -> tuple[Any, int, dict[str, str]]:
@@ -71,8 +99,8 @@ def _fill(columns: list[list[Any]], rows: Any, width: int) -> None:
         if any(cell is not None for cell in cells):
             for cell, column in zip(cells, columns, strict=True):
                 column.append(cell)
-        if len(columns[0]) * width > _MOST_CELLS:
-            raise DataError(f"has more than {_MOST_CELLS:,} cells: save the sheet as CSV")
+        if len(columns[0]) * width > MOST_CELLS:
+            raise DataError(f"has more than {MOST_CELLS:,} cells: save the sheet as CSV")
 
 
 def _table(names: list[str], columns: list[list[Any]]) -> Any:

@@ -106,9 +106,11 @@ class _Rows:
     def add(self, text: bytes) -> None:
         """Add the rows of some whole lines."""
         rows, entries, columns = (int(s) for s in self.state[:3])
-        self._resize(rows + len(text) // 2, entries + len(text) // 4, spare=2)
+        signs = np.frombuffer(text, dtype=np.uint8)
+        ends, pairs = (int(np.count_nonzero(signs == sign)) for sign in b"\n:")
+        self._resize(rows + ends, entries + pairs, spare=2)
         fault, place = lines.parse(
-            np.frombuffer(text, dtype=np.uint8),
+            signs,
             self.first,
             self.n_features or _LARGEST_INDEX,
             lines.powers_of_five(),

@@ -91,6 +91,7 @@ class TableFile:
                 given = self.dialect.names
             else:
                 given = tuple(self._schema().names)
+        dialects.refuse_width(len(given))
         self.names = dialects.told_apart(given, self.notes)
         self.coded = {self.names[k] for k in self.dialect.coded if k < len(self.names)}
         pairs = list(zip(given, self.names, strict=True))
