@@ -132,14 +132,37 @@ def test_r6_ridge_with_offsets_predicts_as_scikit_learn_s():
     assert ours.score(X, y) == pytest.approx(theirs.score(X, y), abs=1e-4)
 
 
-def test_r7_certify_bounds_the_distance_on_raw_data():
-    adult = load("adult")
+@pytest.mark.parametrize("name", ["adult", "skin", "covtype"])
+def test_r7_certify_bounds_the_distance_on_raw_data(name):
+    data = load(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = LogisticRegression(max_iter=20).fit(adult.X, adult.y)
-    audit = zg.certify(model, adult.X, adult.y)
+        model = LogisticRegression(max_iter=5).fit(data.X, data.y)
+    audit = zg.certify(model, data.X, data.y)
+    assert audit.at_least > 0.1
     assert audit.gap <= 1.1 * audit.at_least
     assert audit.epochs <= 30
+
+
+def test_r7_twice_the_precision_is_for_models_near_the_optimum(monkeypatch):
+    """It took longer than a fit, where the model's own dual point was of no use anyway."""
+    asked = []
+
+    def refined(problem, *point):
+        asked.append(point)
+        return problem.proof_of(*point)
+
+    monkeypatch.setattr(zg.Problem, "refined_proof_of", refined)
+    cancer = load_breast_cancer()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        far, near = (LogisticRegression(max_iter=many) for many in (5, 100_000))
+        far.fit(cancer.data, cancer.target)
+        near.set_params(solver="newton-cholesky", tol=1e-12).fit(cancer.data, cancer.target)
+    assert zg.certify(far, cancer.data, cancer.target).relative_gap > 0.1
+    assert not asked
+    assert zg.certify(near, cancer.data, cancer.target).relative_gap < 1e-6
+    assert asked
 
 
 def test_r8_raw_pixels_at_a_large_C():

@@ -28,7 +28,7 @@ from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.history import Record
 from zerogap.solvers.interior_point import InteriorPoint, InteriorPointState
 from zerogap.solvers.multiclass_lbfgs import MulticlassLBFGS, suits
-from zerogap.solvers.newton import NewtonState
+from zerogap.solvers.newton import Newton, NewtonState
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.rotation import can_rotate, rotated, simpler
 from zerogap.solvers.sdca import SDCA
@@ -41,6 +41,7 @@ from zerogap.solvers.second import (
     sharp_methods,
 )
 from zerogap.solvers.twofold_point import TwofoldNewton, TwofoldPoint
+from zerogap.solvers.wide_hessian import is_wide
 
 NEAR_ROUNDING = 1e-8  # relative gap below which Newton's method halves it in a few steps, or never
 STALLED_PASSES = 50  # passes over a store that gain less than a tenth of the gap: a stall
@@ -49,6 +50,7 @@ EPOCHS_OF_A_RATE = 3  # epochs from which a rate is estimated: single gaps go up
 RELAXATION = 1.5  # measured: saves up to half the epochs, but none beside steps on free variables
 # Steps of a second-order method before the next one is tried, if there is one: tens are usual
 MOST_STEPS = 120
+MOST_DESCENTS = 30  # of Newton's method over many more features than rows: ten or so, or no end
 MOST_QUICK_STEPS = 200  # the same for L-BFGS: about ten of its steps cost one Newton step
 # Steps that neither halve the gap nor gain 1 % of the objective: then the method has stalled.
 # The second number is for many classes, if another method is left to try.
@@ -313,6 +315,8 @@ class Auto(Solver):
         patient = isinstance(method, TwofoldPoint)  # it notices itself when it has stalled
         if state.stage < len(state.methods) - 1 and state.tol > 0.0 and not patient:
             most = MOST_QUICK_STEPS if quick else MOST_STEPS
+            if isinstance(method, Newton) and is_wide(inner):
+                most = MOST_DESCENTS
             stuck = stuck or state.updates / inner.shape[0] - state.since > most
             if problem.loss.task == "multiclass" and not quick:
                 doubtful = state.doubted > DOUBTED_ESTIMATES
