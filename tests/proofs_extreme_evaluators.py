@@ -39,6 +39,8 @@ def prove_evaluators(seed):
         except ValueError as error:
             return refused(error)
         points = [(near.w, near.b, near.alpha), drawn(rng, problem)]
+        if loss_knows_differences(problem):
+            points.append((near.w, offset(rng, near.b), near.alpha))
         gaps = []
         for point in points:
             for evaluator in (in_memory, in_store, on_workers, on_device):
@@ -68,6 +70,17 @@ def drawn(rng, problem):
     alpha = rng.standard_normal(problem.dual_shape) * 10.0 ** rng.uniform(-3, 3)
     b = rng.standard_normal(w.shape[:-1]) * 10.0 ** rng.uniform(-3, 15) * problem.fit_intercept
     return w, b if np.ndim(b) else float(b), alpha
+
+
+def loss_knows_differences(problem):
+    """Tell whether a common offset of all intercepts changes no loss."""
+    return problem.loss.task == "multiclass" and problem.fit_intercept
+
+
+def offset(rng, b):
+    """Return intercepts with a common offset, off by about the root of what that rounds."""
+    size = 10.0 ** rng.uniform(0, 12)
+    return b + size + np.sqrt(1e-16 * size) * rng.standard_normal(len(b))
 
 
 def certified(evaluator, data, store, point):

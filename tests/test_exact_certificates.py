@@ -14,6 +14,7 @@ from proofs_extreme import (
     ONE_SCORE,
     check,
     draw,
+    exact,
     prove_extreme,
     prove_given_points,
     refused,
@@ -167,6 +168,38 @@ def test_numbers_too_small_for_a_double_are_not_taken_for_zero():
         assert run.stop_reason == "converged"
         assert run.certificate.relative_gap == 0.0
         assert run.certificate.gap <= 1e-280
+
+
+@pytest.mark.parametrize("loss", ["softmax", "multiclass-hinge"])
+def test_common_offsets_of_scores_take_no_digits_from_gaps(loss):
+    rng = np.random.default_rng(0)
+    for offset in 10.0 ** rng.uniform(3, 11, 20):
+        X, y = rng.standard_normal((4, 2)), np.array([0, 1, 2, 0])
+        problem = zg.Problem(X, y, loss, lam=0.1, fit_intercept=True)
+        run = zg.solve(problem, zg.Auto(), tol=1e-13, random_state=0)
+        b = run.b + offset + np.sqrt(1e-16 * offset) * rng.standard_normal(3)
+        claimed = problem.certificate(run.w, b, run.alpha)
+        data, none = (X, y, problem.loss, problem.lam, None, True, 0.0), 0.0 * run.alpha
+        (far, _), (_, best) = (exact(data, run.w, at, none)[0] for at in (b, run.b))
+        assert Fraction(claimed.gap) >= far - best, (offset, claimed)
+
+
+def test_bounds_of_rounding_count_the_weights_of_all_classes():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((6, 500)), np.arange(6)
+    problem = zg.Problem(X, y, "softmax", lam=1.0)
+    w = rng.standard_normal(problem.weight_shape)
+    proof = problem.proof_of(w, np.zeros(6))
+    assert proof.blur >= w.size * 2.0**-53 * 0.5 * np.square(w).sum()
+
+
+@pytest.mark.parametrize("above", [1e-3, 1e-7, 1e-11, 1e-15])
+def test_the_conjugate_of_elastic_nets_keeps_its_digits_at_the_kink(above):
+    problem = zg.Problem(np.ones((1, 1)), [1.0], "squared", lam=1.0, l1_ratio=0.3)
+    u = 0.3 + above
+    exact_one = (Fraction(u) - Fraction(0.3)) ** 2 / (2 * (1 - Fraction(0.3)))
+    found = Fraction(problem._penalty_conjugate(np.array([u])))
+    assert abs(found - exact_one) <= exact_one / 10**14
 
 
 def test_only_what_zerogap_refuses_counts_as_a_refusal():

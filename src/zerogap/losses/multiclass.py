@@ -12,6 +12,7 @@ from math import exp, inf, log, log1p
 
 import numpy as np
 
+from zerogap.kernels.jit import in_order
 from zerogap.losses.base import Loss
 
 
@@ -223,25 +224,29 @@ class Softmax(MulticlassLoss):
         # p_y has lost the digits of others below 1e-16
         return total + (1.0 - others) * log1p(-others) if others < 1.0 else total
 
+    @in_order
     def vector_excess(self, p, z, y):
+        # Differences of scores come first, and in this order: a common offset of all scores, of
+        # which no loss knows, would take their digits.
         top = self.largest(z)
         norm = 0.0
         for k in range(len(z)):
             norm += exp(z[k] - top)
-        shift, total = top + log(norm), 0.0
+        shift, total = log(norm), 0.0
         others, shares = 0.0, 0.0
         for k in range(len(z)):
             if k != y:
-                s = exp(z[k] - shift)
+                behind = top - z[k]
+                s = exp(-behind - shift)
                 others += p[k]
                 shares += s
                 total += s - p[k]  # p log(p / s) - p + s is at least zero, term by term
                 if p[k] > 0.0:
-                    total += p[k] * (log(p[k]) - z[k] + shift)
+                    total += p[k] * ((log(p[k]) + behind) + shift)
         # the row's own class, from what the others leave: where that is all, few digits are lost
         total += others - shares
         if others < 1.0:
-            rest = z[y] - shift if shares > 0.5 else log1p(-shares)
+            rest = (z[y] - top) - shift if shares > 0.5 else log1p(-shares)
             total += (1.0 - others) * (log1p(-others) - rest)
         return total
 

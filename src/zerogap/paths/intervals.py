@@ -30,7 +30,14 @@ from zerogap.problem import Problem
 from zerogap.problem.centring import centred
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.checks import is_positive
-from zerogap.problem.gap import ENOUGH, UNIT, gamma, hidden_by_underflow, slack_above
+from zerogap.problem.gap import (
+    ENOUGH,
+    UNIT,
+    gamma,
+    hidden_by_underflow,
+    of_weights,
+    slack_above,
+)
 from zerogap.problem.row_sums import penalty_and_slack, penalty_cost
 from zerogap.solvers import Result
 from zerogap.solvers.progress import Progress
@@ -69,7 +76,7 @@ class Reach:
         rest = None if result.proof is None else result.proof.rest
         given = (w, b, inner.scores(w), result.alpha, tolerated, rest, slip)
         found, u, _ = inner.evaluated(*given)
-        self.off, self.blur, self.sums = found.off, found.blur, gamma(w.size + 8)
+        self.off, self.blur, self.sums = found.off, found.blur, of_weights(problem)
         self.v = problem.lam * u
         self.cost = penalty_cost(problem.penalty, w.ravel())
         self.loss = max(0.0, found.primal - self.lam * self.cost)

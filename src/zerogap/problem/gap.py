@@ -43,11 +43,25 @@ CLEAR_OF_TOLERATED = 1e-4
 ASKED_FOR = 1e-10  # relative gap at which a single certificate is exact enough: 10 times CLEAR
 LOG_OF_ROUNDING = 40.0  # log(1 / x) <= 40 for any x of at least one rounding
 EXACT = 2e-14  # share of P: rounding below it is rarely reduced by twice the precision
+MOST_IN_A_PART = 64  # roundings of a total of weights: 16, and one for each doubling of a block
 
 
 def gamma(k: float) -> float:
     """Return the relative error of k operations in a row."""
     return k * UNIT / (1.0 - k * UNIT) if k * UNIT < 0.5 else math.inf
+
+
+def of_rows(rows: int, more: int = 0) -> float:
+    """Return the relative error of a sum over so many rows, with some operations to spare.
+
+    Shares of rows are rounded with their total, of which numpy adds up eight parts.
+    """
+    return gamma(rows + min(rows // 8, MOST_IN_A_PART) + more + 8)
+
+
+def of_weights(problem: Any) -> float:
+    """Return the relative error of a sum of terms of all weights, with some to spare."""
+    return gamma(math.prod(problem.weight_shape) + 16)
 
 
 def size_of(v: Any) -> float:
@@ -183,10 +197,10 @@ class Sizes(NamedTuple):
         several = getattr(b, "ndim", 0) > 0
         largest = reach + (math.hypot(*b) if several else abs(b)) + math.sqrt(terms.target)
         lengths = terms.duals_size * length / lam
-        # six further roundings: a shifted entry, a share, a product with lam, and three to spare;
-        # a row's own class is minus the sum of its other dual variables
-        more = 6 + (len(b) if several else 1)
-        scores, dual_sum = gamma(self.width + 6) * largest, gamma(self.rows + more) * lengths
+        # a shifted entry, a share, a product with lam; a row's own class has the sum of its other
+        # dual variables
+        scores = gamma(self.width + 6) * largest
+        dual_sum = of_rows(self.rows, len(b) if several else 0) * lengths
         return Errors(scores, dual_sum, reach, lengths, weights=size_of(w))
 
 
@@ -252,13 +266,14 @@ def evaluate(
         return NOTHING
     plain = terms.excess + problem.lam * slack
     loss, classes = problem.loss, getattr(problem, "n_classes", 1)
-    sums, units = gamma(rows + problem.shape[1] + 8), (EVALUATION + 2.0 * classes) * UNIT
+    sums, units = of_rows(rows), (EVALUATION + 2.0 * classes) * UNIT
+    of_cost = of_weights(problem)
     scaled, moved = scaling(problem, terms, rows, errors, b)
     feasible = to_domain(problem)  # all dual variables by the same factor
     off = errors.dual_sum + _moved_by_scaling(problem, scaled, errors) + feasible * u_size
     length = errors.weights + u_size + off
     least = hidden_by_underflow(problem.lam / problem.penalty.convexity(), length)
-    blur = (sums + units) * terms.value + sums * problem.lam * cost + errors.value + least
+    blur = (sums + units) * terms.value + of_cost * problem.lam * cost + errors.value + least
     blur += _rise(_slope(loss), loss.smoothness, terms.value, errors.scores)
     if math.isnan(plain + blur):
         return NOTHING._replace(primal=primal, blur=math.inf if math.isnan(blur) else blur)
@@ -270,7 +285,7 @@ def evaluate(
     # than that part of its loss; where a vote is rounded to nothing, x log x is lost as well
     lost = LOG_OF_ROUNDING * terms.mass if classes > 1 else 0.0
     excess += scaled * (terms.value + moved) + feasible * (terms.value + lost) + errors.excess
-    part = slack_above(problem.penalty, cost, slack, sums, off)
+    part = slack_above(problem.penalty, cost, slack, of_cost, off)
     gap = excess + problem.lam * part + least
     if math.isnan(gap):
         return NOTHING._replace(primal=primal, blur=blur)
@@ -300,14 +315,16 @@ def _with_dual(
     Far from the optimum, as for weights that grow without bounds, D is a moderate number and the
     terms of the gap are huge.  `conjugates` are the mean of phi*(-a_i), and g*(u).
     """
-    sums, lam, unit = gamma(rows + problem.shape[1] + 8), problem.lam, problem.loss.unit
+    sums, lam, unit = of_rows(rows), problem.lam, problem.loss.unit
     scaled, _ = scaling(problem, terms, rows, errors, b)
     feasible = to_domain(problem)
     losses, penalty = conjugates
     size = abs(losses) + 2.0 * (terms.mass * unit + terms.energy)
     size += 2.0 * terms.duals_size * math.sqrt(terms.target)
     off = errors.dual_sum + scaled * errors.lengths
-    lost = (sums + EVALUATION * UNIT + scaled + feasible) * size + sums * lam * penalty
+    lost = (sums + EVALUATION * UNIT + scaled + feasible) * size
+    lost += of_weights(problem) * lam * penalty
+    lost += feasible * LOG_OF_ROUNDING * terms.mass  # a vote that is one rounding has a logarithm
     off += feasible * u_size
     convexity = problem.penalty.convexity()
     lost += lam * (u_size * off + 0.5 * off * off) / convexity

@@ -158,8 +158,7 @@ def sum_penalty_conjugates(penalty, u, start, stop):
     """g*(u)"""
     total = 0.0
     for j in range(start, stop):
-        w = penalty.to_primal(u[j])
-        total += w * u[j] - penalty.cost(w)
+        total += penalty.conjugate_at(u[j])
     return total
 
 
