@@ -39,10 +39,13 @@ from proofs_extreme_ways import (
     prove_handed_over,
     prove_stored_runs,
 )
+from zerogap.dask.chunks import read
+from zerogap.dask.fitting import state
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.proving import Proof
 from zerogap.regions.enclosures import score_doubt, times_length
 from zerogap.solvers import SOLVERS
+from zerogap.store import write_store
 
 
 def test_every_solver_is_among_those_that_are_tried():
@@ -182,6 +185,17 @@ def test_common_offsets_of_scores_take_no_digits_from_gaps(loss):
         data, none = (X, y, problem.loss, problem.lam, None, True, 0.0), 0.0 * run.alpha
         (far, _), (_, best) = (exact(data, run.w, at, none)[0] for at in (b, run.b))
         assert Fraction(claimed.gap) >= far - best, (offset, claimed)
+
+
+def test_total_weights_of_stores_and_clusters_are_rounded_once(tmp_path):
+    X, y, weights = np.ones((100_000, 1)), np.arange(100_000) % 2, np.full(100_000, 0.1)
+    weights[0] = 0.2
+    exactly = Fraction(0.1) * 99_999 + Fraction(0.2)
+    store = write_store(tmp_path / "store", [(X, y, weights)], task="classification")
+    rows = (X[:70_000], y[:70_000], weights[:70_000]), (X[70_000:], y[70_000:], weights[70_000:])
+    summaries = [read(k, part, classify=True).summary for k, part in enumerate(rows)]
+    totals = [store.total_weight, sum(store.class_weights), state(summaries, True, None).total]
+    assert all(abs(Fraction(total) - exactly) <= exactly / 2**52 for total in totals)
 
 
 def test_bounds_of_rounding_count_the_weights_of_all_classes():

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 import zerogap
+from zerogap.kernels.precise import total_of, totals_by_class
 from zerogap.problem.validation import fingerprint, refuse_targets, refuse_type, sample_weights
 from zerogap.rows import CSRRows, DenseRows, as_rows, shift_from
 from zerogap.store import Store
@@ -111,12 +112,12 @@ def _checked(number: int, X: Any, y: Any, weights: Any, classify: bool) -> Data:
     summary = Summary(
         number,
         *rows.shape,
-        weight=float(s.sum()),
+        weight=total_of(s),
         sqnorms=float(s @ rows.sqnorms),
         largest=float(rows.sqnorms.max()),
         moment=0.0 if classify else float(s @ targets),
         labels=labels,
-        label_weights=np.bincount(targets, s, len(labels)) if classify else labels,
+        label_weights=totals_by_class(targets, s, len(labels)) if classify else labels,
         fingerprint=print_,
         version=zerogap.__version__,
         far=_find_far(rows, targets),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ def state(summaries: list[Summary], classify: bool, class_weight: Any) -> Stated
                 f"chunk {summary.number} has {summary.features} features, chunk "
                 f"{summaries[0].number} has {features}"
             )
-    weight = sum(summary.weight for summary in summaries)
+    weight = math.fsum(summary.weight for summary in summaries)
     if not 0 < weight < np.inf:
         raise ValueError(f"the sample weights must have a positive, finite sum, got {weight}")
     classes = factors = None
@@ -95,15 +96,16 @@ def state(summaries: list[Summary], classify: bool, class_weight: Any) -> Stated
             raise ValueError(
                 f"a classifier needs at least two classes, but y has only one class, {classes[0]!r}"
             )
-        totals = np.zeros(len(classes))
+        amounts: list[list[float]] = [[] for _ in classes]
         for summary in summaries:
             for label, amount in zip(summary.labels, summary.label_weights, strict=True):
                 if amount > 0:
-                    totals[np.searchsorted(classes, label)] += amount
+                    amounts[np.searchsorted(classes, label)].append(amount)
+        totals = np.array([*map(math.fsum, amounts)])
         if class_weight is not None:
             factors = class_factors(class_weight, classes, np.arange(len(classes)), totals)
             totals = totals * factors
-        total = float(totals.sum())
+        total = math.fsum(totals)
         if not 0 < total < np.inf:
             raise ValueError(f"class_weight leaves rows of the total weight {total}")
         shares = totals / total

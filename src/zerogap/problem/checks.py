@@ -105,8 +105,9 @@ def check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float, np.nda
         raise ValueError(
             f"sample_weight must have a positive, finite sum, got {total:g}: rescale it"
         )
-    uneven = s if s.min() < s.max() else np.empty(0)
-    return s / total, total, uneven
+    if not s.min() < s.max():
+        return np.full(n, 1.0 / n), total, np.empty(0)
+    return s / total, total, s
 
 
 def check_intercept(b: Any, free: bool) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from zerogap.kernels.precise import total_of, totals_by_class
 from zerogap.store.intake import Intake
 from zerogap.store.layout import Block, Layout
 from zerogap.store.manifest import Manifest
@@ -51,20 +52,19 @@ def write_blocks(
     total = layout.nbytes(n, stored)
     classes: Any = None
     places: Any = None
-    class_weights: Any = None
     if intake.labels is not None:
         classes, places = intake.labels.sorted()
-        class_weights = np.zeros(len(classes))
     blocks: list[Block] = []
-    start, total_weight = 0, 0.0
+    weights, of_classes = [], []  # of each batch
+    start = 0
     # a little more than needed: blocks do not all have the same size
     count = max(math.ceil(1.05 * total / block_size), min(_BLOCKS, n // _LEAST_ROWS), 1)
     for batch in _batches(runs, count):
         if places is not None:
             codes = places[batch.y.astype(np.int64)]
             batch.y = codes.astype(np.float64)
-            class_weights += np.bincount(codes, batch.weight, minlength=len(class_weights))
-        total_weight += len(batch.y) if batch.weight is None else float(batch.weight.sum())
+            of_classes.append(totals_by_class(codes, batch.weight, len(classes)))
+        weights.append(len(batch.y) if batch.weight is None else total_of(batch.weight))
         for part in _divided(batch, layout, block_size):
             offset, rows = file.tell(), len(part.y)
             nbytes, crc = layout.write(file, part.arrays())
@@ -78,12 +78,17 @@ def write_blocks(
         sparse=layout.sparse,
         dtype=layout.dtype.name,
         weighted=layout.weighted,
-        total_weight=total_weight,
+        total_weight=math.fsum(weights),
         largest_sqnorm=max(run.largest_sqnorm for run in runs.list),
         classes=classes,
-        class_weights=class_weights,
+        class_weights=None if classes is None else _added_up(of_classes),
         blocks=tuple(blocks),
     )
+
+
+def _added_up(parts: list[np.ndarray]) -> np.ndarray:
+    """Return the sum of vectors, rounded once."""
+    return np.array([math.fsum(numbers) for numbers in zip(*parts, strict=True)])
 
 
 def _batches(runs: Runs, count: int) -> Iterator[Batch]:

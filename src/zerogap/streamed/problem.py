@@ -85,7 +85,7 @@ class StreamedProblem(StreamedProving, OnProcessor):
         self._factors = None if class_weight is None else np.asarray(class_weight, np.float64)
         class_weights: Any = store.class_weights
         weighted = class_weights is not None and self._factors is not None
-        self._total = float(class_weights @ self._factors if weighted else store.total_weight)
+        self._total = math.fsum(class_weights * self._factors) if weighted else store.total_weight
         if lam is not None and not is_positive(lam):
             raise ValueError(f"lam must be a positive, finite number, got {lam!r}")
         self.lam = 1.0 / self._total if lam is None else float(lam)
