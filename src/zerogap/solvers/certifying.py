@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from zerogap.problem.centring import Centred, centred
-from zerogap.problem.gap import ENOUGH, TINY, UNIT, displaced, gamma, is_blurred
+from zerogap.problem.gap import ENOUGH, TINY, UNIT, displaced, gamma, is_blurred, size_of
 from zerogap.problem.proving import Proof
 from zerogap.solvers.checkpoint import CheckpointError
 from zerogap.solvers.protocol import Answer, Solver
@@ -147,7 +147,7 @@ class Certifier:
         b, problem = self.centred.outward(w, proof.b), self.problem
         if not self.centred:
             return w, b, proof
-        moved = displaced(problem, proof, self.centred.doubt(w, b) + float(np.abs(b_low).max()))
+        moved = displaced(problem, proof, self.centred.doubt(w, b) + size_of(np.atleast_1d(b_low)))
         worse = moved.gap - proof.gap > max(ENOUGH * proof.gap, self.tolerated * proof.primal)
         blur = moved.blur - proof.blur
         if not worse and not is_blurred(blur, proof.gap, proof.primal, self.tolerated):
