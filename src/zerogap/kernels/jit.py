@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import inspect
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +29,7 @@ from numba.extending import (
     unbox,
 )
 
-from zerogap.kernels.machine_code import compiled
+from zerogap.kernels.machine_code import compiled, digest_of_helpers, inlined_functions
 
 # Reordering sums is what lets LLVM vectorise a dot product; NaN and inf keep their meaning.
 _OPTIONS: dict[str, Any] = {
@@ -36,7 +37,6 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "no_cfunc_wrapper": True,  # kernels are not called from C: saves a fifth of compiling
 }
-_helpers: set[Path] = set()  # files of inlined functions
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -70,7 +70,7 @@ def rowwise(sums: int) -> Callable[[Callable[..., Any]], Any]:
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let kernels call a function; its sums are taken in order, as it is written."""
     options = {**_OPTIONS, "fastmath": {"contract"}, "forceinline": True}
-    _helpers.add(Path(inspect.getfile(function)))
+    inlined_functions.add(function)
     return register_jitable(**options)(function)
 
 
@@ -196,7 +196,10 @@ def _register(cls: type) -> str:
         parameters = ", ".join(signature.parameters)
         if not name.startswith("_") and _is_new(cls, name, f"method ({parameters})"):
             _overload(name, signature)
-    code = [*map(_source, cls.__mro__[:-1]), *(path.read_bytes() for path in sorted(_helpers))]
+    code = []
+    for base in cls.__mro__[:-1]:
+        names = vars(sys.modules.get(base.__module__, object))
+        code += [_source(base), digest_of_helpers(names)]
     return hashlib.sha256(b"".join(code)).hexdigest()[:12]
 
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
+import inspect
 import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from numba import njit
@@ -23,6 +26,7 @@ from zerogap.kernels.signals import undisturbed
 WANTED = os.environ.get("ZEROGAP_NUMBA_CACHE", "1") != "0"
 SECONDS_NOTICED = 0.5  # seconds of compiling after which somebody who waits is told why
 
+inlined_functions: set[Callable[..., Any]] = set()  # compiled into kernels of other files
 _homeless: list[str] = []  # kernels that there is no folder for
 _rebuilt: list[str] = []  # the first file that was of no use
 _met: set[tuple[Any, ...]] = set()
@@ -38,9 +42,28 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if type(file) is IndexDataCacheFile:
         file.__class__ = _CacheFile
+        file._source_stamp = file._source_stamp, digest_of_helpers(function.__globals__)
     if hasattr(dispatcher, "compile"):  # not in pure Python
         dispatcher.compile = undisturbed(dispatcher.compile)  # which also loads from disk
     return dispatcher
+
+
+def digest_of_helpers(names: Mapping[str, Any]) -> bytes:
+    """Return a digest of the files whose inlined functions are among the names of a module.
+
+    It depends on what the module imports, not on what the process has imported before: else
+    processes that begin differently would compile the same kernels again.
+    """
+    modules = {function.__module__ for function in inlined_functions}
+    found, waiting = {}, [names]
+    while waiting:
+        for value in waiting.pop().values():
+            inlined = inspect.isfunction(value) and value in inlined_functions
+            name = value.__module__ if inlined else getattr(value, "__name__", "")
+            if (inlined or inspect.ismodule(value)) and name in modules and name not in found:
+                found[name] = Path(inspect.getfile(value)).read_bytes()
+                waiting.append(vars(sys.modules[name]))
+    return hashlib.sha256(b"".join(found[name] for name in sorted(found))).digest()
 
 
 class _CacheFile(IndexDataCacheFile):
