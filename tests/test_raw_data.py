@@ -3,7 +3,9 @@
 The names r1 to r8 are those of the findings that each test keeps from coming back.
 """
 
+import math
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 
 import zerogap as zg
 from problems import make_data
+from zerogap.losses import ResidualLoss
 from zerogap.problem.centring import centred
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.validation import describe_columns, warn_if_short
@@ -221,6 +224,34 @@ def test_the_answer_is_never_worse_than_the_best_constant_model():
             warnings.simplefilter("ignore")
             run = zg.solve(problem, zg.Auto(), tol=1e-9, max_epochs=1, random_state=0)
         assert run.certificate.primal <= constant
+
+
+@dataclass(frozen=True)
+class Unbounded(ResidualLoss):
+    """Half the squared residual, of which neither slopes nor curvature are known."""
+
+    def domain(self, y):
+        return (-math.inf, math.inf)
+
+    def value(self, z, y):
+        return 0.5 * (z - y) ** 2
+
+    def derivative(self, z, y):
+        return z - y
+
+    def conjugate(self, a, y):
+        return 0.5 * a * a - a * y
+
+    def dual_step(self, a, y, z, q):
+        return (y - z - a) / (1.0 + q)
+
+
+def test_a_model_without_a_bound_is_the_best_one_found():
+    """Gaps are infinite there, and the model without weights was returned after 1000 epochs."""
+    X, y = make_data("squared", n=60, d=3)
+    run = zg.solve(zg.Problem(X, y, Unbounded(), 0.1), zg.Auto(), max_epochs=50, random_state=0)
+    best = zg.solve(zg.Problem(X, y, "squared", 0.1), zg.Auto(), tol=1e-9, random_state=0)
+    assert run.certificate.primal == pytest.approx(best.certificate.primal, rel=1e-6)
 
 
 def test_a_run_without_progress_says_which_columns_are_why():

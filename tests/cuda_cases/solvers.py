@@ -17,6 +17,7 @@ from zerogap.cuda.solvers import sdca as device_sdca
 from zerogap.cuda.solvers.sdca import DeviceSDCA
 from zerogap.losses import MULTICLASS_LOSSES, ResidualLoss
 from zerogap.solvers import MulticlassNewton, hessian
+from zerogap.solvers import auto as solver_auto
 
 SOLVERS = {  # with a tolerance that suits, and losses
     "sdca": (zg.SDCA(), 1e-5, ["hinge", "logistic", "huber"]),
@@ -113,6 +114,44 @@ def test_solver_is_chosen_and_named(monkeypatch):
     assert story(net).endswith("there are few features")
     monkeypatch.setattr(device_auto, "_VALUES_FOR_PRODUCTS", 30)
     assert story(wide("logistic")) == f"Newton() {chosen}: the data are large"
+
+
+def test_newton_follows_coordinate_ascent_that_would_take_hundreds_of_epochs():
+    X, y = make_data("logistic", 6, 9)
+    X[:, 0] *= 1e4  # in another unit
+    run = solve(zg.Problem(X, y, "logistic", 1e-5), zg.Auto(), 1e-6)
+    assert run.stop_reason == "converged"
+    assert run.certificate.solver.startswith("SDCA for ")
+    assert "epochs, then Newton() on a GPU" in run.certificate.solver
+
+
+@pytest.mark.parametrize(
+    ("loss", "first", "then"),
+    [("hinge", zg.InteriorPoint, "Newton"), ("squared-hinge", zg.Newton, "InteriorPoint")],
+)
+def test_another_method_follows_one_that_stalls(loss, first, then, monkeypatch):
+    steps = first.steps
+
+    def stalling(self, problem, state, count):
+        if first is zg.Newton:
+            return 0
+        state.stalled = True
+        return steps(self, problem, state, count)
+
+    monkeypatch.setattr(first, "steps", stalling)
+    monkeypatch.setattr(solver_auto, "IDLE_STEPS", 2)
+    run = solve(make(loss, *PLAIN), zg.Auto(), 1e-6)
+    assert run.stop_reason == "converged"
+    assert f"{first.__name__} for " in run.certificate.solver
+    assert f"then {then}() on a GPU" in run.certificate.solver
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "softmax"])
+def test_what_is_returned_is_no_worse_than_the_best_constant_model(loss):
+    problem = make(loss, "dense", np.float64, False, True, 0.0, lam=1e-9)
+    run = solve(problem, zg.Auto(), 1e-12, max_epochs=1)
+    zeros = np.zeros(problem.weight_shape)
+    assert run.certificate.primal <= problem.primal(zeros, problem.constant()) * (1 + 1e-12)
 
 
 @dataclass(frozen=True)

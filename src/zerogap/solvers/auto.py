@@ -60,6 +60,7 @@ MOST_TWOFOLD_STEPS = 200  # steps of TwofoldNewton before TwofoldPoint is tried,
 AT_ZERO = 0.5  # times the gap that counts as zero: such an objective is certified without a dual
 DOUBTED_ESTIMATES = 3  # estimates of the gap that certificates refuted, before the next method
 NAMES = {
+    "DeviceSDCA": "SDCA",
     "MulticlassLBFGS": "L-BFGS",
     "MulticlassNewton": "Newton",
     "TwofoldVotesPoint": "InteriorPoint in twice the precision",
@@ -212,7 +213,8 @@ class Auto(Solver):
             decades = math.log10(gap / target)
             rate = math.log10(state.gap / gap) / epochs if 0 < gap < state.gap else 0.0
             left = decades / rate if rate > 0 else math.inf
-            second = math.inf if inner.streamed else second_cost(inner, decades)
+            elsewhere = inner.streamed or inner.on_device  # where the costs are others
+            second = math.inf if elsewhere else second_cost(inner, decades)
             hopeless = left > most_epochs_left(inner) or (
                 left * epoch_cost(inner) > second and not self._settles(problem, state)
             )

@@ -252,7 +252,11 @@ class Run:
         costs = (self.seconds, self.cpu_seconds)
         b = b if np.ndim(b) else float(b)
         self.last = Record(*counts, *costs, certificate, w, b, proof.alpha, metrics, proof)
-        if self.best is None or proof.gap < self.best.gap:
+        key = (
+            proof.gap,
+            proof.primal,
+        )  # gaps are infinite where nothing bounds a loss of one's own
+        if self.best is None or key < (self.best.gap, self.best.certificate.primal):
             self.best = self.last
         if not resumed:
             self.history.append(self.last.row())
