@@ -34,7 +34,7 @@ def test_run_refuses_what_there_is_on_the_processor_only(tmp_path):
         solve(to_device(problem), zg.SDCA(), where="cpu")
     for loss in MULTICLASS_LOSSES:
         net = make(loss, "dense", np.float64, False, False, 0.3)
-        with pytest.raises(ValueError, match="an elastic net with up to 3,000 weights, on the CPU"):
+        with pytest.raises(ValueError, match=r"an elastic net with .* weights, .* on the CPU"):
             solve(net, zg.Auto())
 
 
