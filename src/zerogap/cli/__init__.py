@@ -78,11 +78,12 @@ def make_app() -> Any:
         train,
         warmup,
     )
-    from zerogap.cli.examples import epilog
+    from zerogap.cli.examples import add_examples, epilog
 
     app = typer.Typer(
         help="Linear models trained to a proved distance from the optimum.",
         epilog=(
+            f"{epilog('zerogap')}\n\n"
             "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped before the asked gap, or "
             "undecided, 130 interrupted (Ctrl-C or SIGTERM) with nothing to keep.  "
             "docs/command-line.md has worked examples."
@@ -126,6 +127,5 @@ def make_app() -> Any:
     )
     for command in commands:
         command.register(app)
-    for info in app.registered_commands:
-        info.epilog = epilog(info.callback.__name__ if info.callback else "")
+    add_examples(app)
     return app

@@ -97,10 +97,13 @@ def register(data: Any) -> None:
             "n_features": n_features,
             "zero_based": zero_based,
         }
+        from zerogap.io.atomic import naming
+
         with failures("data convert"), ConversionProgress() as shown:
             try:
                 reading["options"] = as_options(table)
-                made = _convert(source, store, reading, options | {"progress": shown.show})
+                with naming(store):
+                    made = _convert(source, store, reading, options | {"progress": shown.show})
             except KeyboardInterrupt:
                 if (store / "unfinished").exists():
                     again = "interrupted; the same command goes on where it was"

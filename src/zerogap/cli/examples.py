@@ -1,5 +1,7 @@
 """An example or two for the help of each command."""
 
+from typing import Any
+
 EXAMPLES = {
     "train": (
         "zerogap train flats.csv --target rent --loss squared --out flats.zg --report flats.html",
@@ -30,6 +32,18 @@ EXAMPLES = {
     "reproduce": ("zerogap reproduce --out report",),
     "practical": ("zerogap practical --dataset mini-mnist --opt bcfw",),
     "warmup": ("zerogap warmup",),
+    "data": ("zerogap data list", "zerogap data convert big.csv big.store --max-memory 600MB"),
+    "convert": (
+        "zerogap data convert big.csv big.store --max-memory 600MB",
+        "zerogap train big.store --loss logistic --max-memory 600MB",
+    ),
+    "list_": ("zerogap data list --json",),
+    "info_": ("zerogap data info a9a",),
+    "get": ("zerogap data get a9a",),
+    "zerogap": (
+        "zerogap train table.csv --target price --loss squared --out model.zg --report page.html",
+        "zerogap predict model.zg new.csv",
+    ),
 }
 
 
@@ -40,3 +54,11 @@ def epilog(name: str) -> str | None:
         return None
     lines = "\n".join(f"  {example}" for example in found)
     return f"\b\nExample{'s' if len(found) > 1 else ''}:\n{lines}"
+
+
+def add_examples(app: Any) -> None:
+    """Give all commands of the application their examples, those of `zerogap data` too."""
+    group = app.registered_groups[0]
+    group.epilog = epilog("data")
+    for info in [*app.registered_commands, *group.typer_instance.registered_commands]:
+        info.epilog = epilog(info.callback.__name__ if info.callback else "")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from zerogap.cli.choices import DATA_HELP, MODEL_HELP, FormatOption, JsonOption, Scale
-from zerogap.cli.inputs import open_for_model
+from zerogap.cli.inputs import Input, open_for_model
 from zerogap.cli.output import (
     NOT_REACHED,
     as_json,
@@ -83,6 +83,8 @@ def register(app: Any) -> None:
         are gone, nor that options chosen with them owe nothing to them.
         """
         with failures("forget"):
+            import numpy as np
+
             from zerogap.model_io import save
 
             if out is None and not force:
@@ -96,10 +98,12 @@ def register(app: Any) -> None:
             numbers = _read_numbers(rows)
             file, given = open_for_model(model, data, format=format, table=table)
             _check_scale(scale, file.encoder, model)
-            before = file.model.row_ids_
-            removal = _forget(file.model, numbers, (given.X, given.y, given.sample_weight))
+            places, ids = _rows_of(given, file.model.row_ids_)
+            known = np.isin(ids, file.model.row_ids_)  # without those forgotten earlier
+            weights = None if given.sample_weight is None else given.sample_weight[known]
+            removal = _forget(file.model, numbers, (given.X[known], given.y[known], weights))
             if left is not None:
-                gone = _gone(before, file.model.row_ids_, given.X.shape[0])
+                gone = places[~np.isin(ids, file.model.row_ids_)]
                 _write_left(data, left, gone, file.encoder, format, table)
             about = {"name": left.name, "rows": len(file.model.row_ids_)} if left else {}
             save(
@@ -129,12 +133,16 @@ def _check_scale(scale: str | None, encoder: Any, model: Path) -> None:
         )
 
 
-def _gone(before: Any, after: Any, rows: int) -> Any:
-    """Return which rows of the file the model no longer has."""
+def _rows_of(given: Input, ids: Any) -> tuple[Any, Any]:
+    """Return which rows of the file the features are of, and their numbers in the training.
+
+    The file is that of the training, or what is left of it: then it has the model's own rows.
+    """
     import numpy as np
 
-    numbers = before if rows == len(before) else np.arange(rows)
-    return np.flatnonzero(~np.isin(numbers, after))
+    rows = given.X.shape[0]
+    places = np.arange(rows) if given.kept is None else given.kept
+    return places, ids if rows == len(ids) else places
 
 
 def _write_left(
@@ -143,8 +151,6 @@ def _write_left(
     """Write the data without the rows."""
     from zerogap.readers.reduced import write_without
 
-    if encoder is not None and encoder.drop_missing:
-        raise ValueError("--left does not know which rows --drop-missing left out in the training")
     options = as_options(table)
     write_without(data, left, gone, format=format, options=options, encoder=encoder)
 

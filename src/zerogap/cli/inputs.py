@@ -24,7 +24,7 @@ class Input:
     notes: tuple[str, ...] = ()
     sample_weight: Any = None
     guesses: dict[str, str] = field(default_factory=dict)
-    digest: str | None = None
+    kept: Any = None
 
 
 def open_data(
@@ -49,6 +49,7 @@ def open_data(
         notes=data.notes,
         sample_weight=data.weight,
         guesses=data.guesses,
+        kept=data.kept,
     )
 
 

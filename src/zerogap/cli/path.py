@@ -106,9 +106,11 @@ def register(app: Any) -> None:
             tell("path", read)
             curve = _validate(read, lam_min, lam_max, options, or_scale(scale))
             if out is not None:
+                from zerogap.io.atomic import naming
                 from zerogap.sweeps import draw_curve
 
-                draw_curve(curve, f"{Path(read.name).name}, {loss}").savefig(out, dpi=150)
+                with naming(out):
+                    draw_curve(curve, f"{Path(read.name).name}, {loss}").savefig(out, dpi=150)
         if json:
             typer.echo(as_json(_report(curve, read)))
         else:

@@ -25,6 +25,7 @@ class Piece(NamedTuple):
     X: Any
     y: Any
     ids: Any
+    left_out: int = 0
 
 
 def register(app: Any) -> None:
@@ -61,6 +62,14 @@ def register(app: Any) -> None:
                 show_default="0.5, or a score of 0",
             ),
         ] = None,
+        drop_missing: Annotated[
+            bool,
+            typer.Option(
+                "--drop-missing",
+                help="Leave out rows in which something is missing, which models without --impute "
+                "refuse; --id of the training tells which ones are left.",
+            ),
+        ] = False,
         format: FormatOption = None,
         out: Annotated[
             Path | None,
@@ -84,7 +93,7 @@ def register(app: Any) -> None:
         with failures("predict"):
             if out is not None:
                 check_output(out, data, str(model))
-            file, pieces = _open(model, data, format, table)
+            file, pieces = _open(model, data, format, table | {"drop_missing": drop_missing})
             kind = "certified" if certified else what
             work = _Work(file.model, kind, threshold)
             results = map(work.add, pieces)
@@ -100,6 +109,9 @@ def register(app: Any) -> None:
                 from zerogap.io.atomic import write_file
 
                 write_file(out, lambda to: to.writelines(text.encode() for text in texts))
+        if work.left_out:
+            rows = "row" if work.left_out == 1 else "rows"
+            note("predict", f"left out {work.left_out:,} {rows} with missing values")
         for name, value in work.quality().items():
             note("predict", f"{score_text(name, value)} on {work.rows:,} rows")
         if certified:
@@ -140,7 +152,7 @@ def _pieces(data: str, encoder: Any, format: str | None, table: dict[str, Any]) 
         fresh = tuple(text for text in part.notes if text.split(" in training")[0] not in told)
         tell("predict", Input(None, None, name=part.name, notes=fresh, guesses=guesses))
         told.update(("", *(text.split(" in training")[0] for text in fresh)))
-        yield Piece(part.X, part.y, part.ids)
+        yield Piece(part.X, part.y, part.ids, part.left_out)
 
 
 class _Work:
@@ -151,7 +163,9 @@ class _Work:
         self.classes: Any = getattr(model, "classes_", None)
         if threshold is not None and (self.classes is None or len(self.classes) != 2):
             raise ValueError("--threshold is for models of two classes")
-        self.rows = 0
+        if threshold is not None and hasattr(model, "predict_proba") and not 0 <= threshold <= 1:
+            raise ValueError(f"--threshold is a probability, from 0 to 1, got {threshold:g}")
+        self.rows = self.left_out = 0
         self.right: int | None = None
         self.sums: tuple[float, ...] | None = None  # rows, first, sum, squares, squared residuals
         self.certified: int | None = None
@@ -170,6 +184,7 @@ class _Work:
             values = _compute(self.model, piece.X, self.what, self.threshold)
             columns = {"": values}
         self.rows += len(values)
+        self.left_out += piece.left_out
         if self.what in ("predictions", "certified"):
             self._score(piece, values)
         else:

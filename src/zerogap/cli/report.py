@@ -9,7 +9,7 @@ from zerogap.cli.coefficients import coefficients
 from zerogap.cli.drawings import Plot
 from zerogap.cli.inputs import Input
 from zerogap.cli.output import score_text
-from zerogap.cli.show import columns_of, decision, draw
+from zerogap.cli.show import columns_of, decision, draw, predicted_number
 
 _COEFFICIENTS_SHOWN = 25  # those with most effect
 _MOST_CLASSES = 12  # of a confusion matrix
@@ -19,7 +19,8 @@ _CSS = """
 svg { max-width: 100%; height: auto; }
 .plots { display: flex; flex-wrap: wrap; gap: 1rem; }
 table.narrow { width: auto; } table.narrow td, table.narrow th { padding-right: 2rem; }
-figure { margin: 0; } figcaption { font-size: .875rem; color: var(--soft); max-width: 20rem; }
+figure { margin: 0; flex: 1 1 16rem; max-width: 20rem; }
+figcaption { font-size: .875rem; color: var(--soft); max-width: 20rem; }
 td:first-child { padding-left: 0; }
 .plots { margin-top: 1rem; }
 td.text, th.text { text-align: left; white-space: normal; }
@@ -42,7 +43,9 @@ def write_report(
         _section("Coefficients", _coefficients(model, given, deviation)),
         _section(
             f"Quality, on the {where}",
-            _classes(model, X, y) if hasattr(model, "classes_") else _numbers(model, X, y),
+            _classes(model, X, y)
+            if hasattr(model, "classes_")
+            else _numbers(model, X, y, getattr(given.encoder, "target", None)),
         ),
         _section("Columns", _columns(given, told)),
     ]
@@ -119,17 +122,20 @@ def _convergence(model: Any) -> str:
     if known.sum() < 2:
         return ""
     epochs, gaps = epochs[known], gaps[known]
+    asked = model.tol * abs(model.certificate_.primal) or float(gaps.min())
     plot = Plot(
         (0.0, float(epochs[-1])),
-        (float(gaps.min()), float(gaps.max())),
+        (min(asked, float(gaps.min())), float(gaps.max())),
         ("epochs", "duality gap"),
         log_y=True,
         width=640,
     )
+    plot.line([0.0, float(epochs[-1])], [asked, asked], -1, "3")
     plot.line(epochs.tolist(), gaps.tolist())
     plot.points(epochs.tolist(), gaps.tolist())
     first = "" if history is model.history_ else " (first of the classes)"
-    return _section(f"Convergence{first}", plot.svg())
+    note = f'<p class="note">Dotted: the gap that was asked for, {asked:.3g}.</p>'
+    return _section(f"Convergence{first}", plot.svg(), note)
 
 
 def _coefficients(model: Any, given: Input, deviation: Any) -> str:
@@ -142,7 +148,9 @@ def _coefficients(model: Any, given: Input, deviation: Any) -> str:
     )
     said = decision(model)
     lead = "" if said is None else f"<p>Predicts {escape(said)}.</p>"
-    return lead + draw(found[:_COEFFICIENTS_SHOWN], "") + note
+    score = predicted_number(model, given.encoder)
+    found = sorted(found, key=lambda c: -abs(c.coef if c.effect is None else c.effect))
+    return lead + draw(found[:_COEFFICIENTS_SHOWN], score) + note
 
 
 def _columns(given: Input, told: dict[str, Any]) -> str:
@@ -170,11 +178,31 @@ def _classes(model: Any, X: Any, y: Any) -> str:
         names = [str(label) for label in labels]
         rows = ([name, *(f"{v:,}" for v in row)] for name, row in zip(names, counts, strict=True))
         parts.append(_table(["is \\ predicted", *names], rows, narrow=True))
+    else:
+        parts.append(_hardest(model.predict(X), np.asarray(y), labels))
     if len(labels) == 2:
         positive = np.asarray(y) == labels[1]
         if positive.any() and not positive.all():
-            parts.append(f'<div class="plots">{_curves(model, X, positive)}</div>')
+            parts.append(_curves(model, X, positive))
     return "".join(parts)
+
+
+def _hardest(found: Any, y: Any, labels: Any) -> str:
+    """Return a table of the classes that are missed most often."""
+    import numpy as np
+
+    rows = []
+    for label in labels:
+        own = y == label
+        wrong = found[own][found[own] != label]
+        others, counts = np.unique(wrong, return_counts=True)
+        instead = f"{others[np.argmax(counts)]} ({counts.max():,})" if len(others) else ""
+        rows.append((len(wrong), str(label), int(own.sum()), instead))
+    rows.sort(key=lambda row: -row[0])
+    shown = [[name, instead, f"{n:,}", f"{wrong:,}"] for wrong, name, n, instead in rows]
+    head = ["class", "most often taken for", "rows", "missed"]
+    more = f'<p class="note">Those that are missed most often, of {len(labels)}.</p>'
+    return _table(head, shown[:_MOST_CLASSES], text=2, narrow=True) + more
 
 
 def _curves(model: Any, X: Any, positive: Any) -> str:
@@ -195,16 +223,18 @@ def _curves(model: Any, X: Any, positive: Any) -> str:
     share = float(positive.mean())
     pr.line([0, 1], [share, share], -1, "3")
     pr.line(*_thinned(recall[::-1], precision[::-1]))
+    kind = model.classes_[1]
     figures = [
         (roc, f"ROC, area {roc_auc_score(positive, scores):.4f}"),
         (pr, f"Precision and recall, average {average_precision_score(positive, scores):.4f}"),
     ]
     if hasattr(model, "predict_proba"):
         figures.append(_calibration(model.predict_proba(X)[:, 1], positive))
-    return "".join(
+    drawn = "".join(
         f"<figure>{plot.svg()}<figcaption>{escape(text)}</figcaption></figure>"
         for plot, text in figures
     )
+    return f'<div class="plots">{drawn}</div><p class="note">Positive is {escape(str(kind))}.</p>'
 
 
 def _calibration(likely: Any, positive: Any) -> tuple[Plot, str]:
@@ -222,7 +252,7 @@ def _calibration(likely: Any, positive: Any) -> tuple[Plot, str]:
     return plot, f"Calibration, in {len(parts)} parts of equally many rows"
 
 
-def _numbers(model: Any, X: Any, y: Any) -> str:
+def _numbers(model: Any, X: Any, y: Any, target: str | None) -> str:
     """Return residuals against predictions, and their spread."""
     import numpy as np
 
@@ -230,7 +260,8 @@ def _numbers(model: Any, X: Any, y: Any) -> str:
     left = np.asarray(y, dtype=float) - found
     some = np.random.default_rng(0).permutation(len(left))[: 2 * _POINTS_DRAWN]
     sides = (float(found.min()), float(found.max())), (float(left.min()), float(left.max()))
-    plot = Plot(*sides, ("prediction", "residual"), width=640)
+    of = "" if target is None else f" of {target}"
+    plot = Plot(*sides, (f"prediction{of}", "residual: truth - prediction"), width=640)
     plot.line(list(sides[0]), [0.0, 0.0], -1, "3")
     plot.points(found[some].tolist(), left[some].tolist())
     pairs = [

@@ -42,12 +42,12 @@ def register(app: Any) -> None:
         """Show a saved model: certificate, data, columns and coefficients by name.
 
         The effect of a feature is the change of the score over one standard deviation of it.
-        Example: zerogap show model.zg --top 10
         """
         if csv and json:
             stop("show", "give one of --csv and --json", USAGE)
         with failures("show"):
             from zerogap.cli.coefficients import coefficients
+            from zerogap.io.atomic import write_file
             from zerogap.model_io import read
 
             if picture is not None:
@@ -57,7 +57,8 @@ def register(app: Any) -> None:
             file = read(model)
             found = coefficients(file.model, file.encoder, file.deviation)
             if picture is not None:
-                picture.write_text(draw(found[:top], ""), encoding="utf-8")
+                drawn = draw(found[:top], predicted_number(file.model, file.encoder)).encode()
+                write_file(picture, lambda to: to.write(drawn))
             if csv:
                 typer.echo(_csv(found), nl=False)
             elif json:
@@ -66,14 +67,23 @@ def register(app: Any) -> None:
                 _print(file, found[: top * _outputs(file.model)])
 
 
-def draw(found: Any, what: str) -> str:
-    """Return bars of the effects, or coefficients where those are not known."""
+def draw(found: Any, score: str = "the score") -> str:
+    """Return bars of the effects, or coefficients where those are not known.
+
+    `score` is what the model predicts from: the target's name, if that is a number.
+    """
     from zerogap.cli.drawings import bars
 
     known = all(c.effect is not None for c in found)
     names = [f"{c.feature} ({c.label})" if c.label else c.feature for c in found]
-    unit = "change of the score per standard deviation" if known else "coefficient"
-    return bars(names, [c.effect if known else c.coef for c in found], unit + what)
+    unit = f"change of {score} per standard deviation" if known else "coefficient"
+    return bars(names, [c.effect if known else c.coef for c in found], unit)
+
+
+def predicted_number(model: Any, encoder: Any) -> str:
+    """Return the name of the target of a regression, in quotes; of classes, the score."""
+    target = getattr(encoder, "target", None)
+    return "the score" if hasattr(model, "classes_") else repr(target) if target else "the target"
 
 
 def _outputs(model: Any) -> int:
@@ -97,7 +107,8 @@ def decision(model: Any) -> str | None:
     if classes is None:
         return None
     if len(classes) > 2:
-        return f"{', '.join(map(str, classes[:10]))}: the one of the largest score"
+        more = ", ..." if len(classes) > 10 else ""
+        return f"{', '.join(map(str, classes[:10]))}{more}: the one of the largest score"
     likely = " (probability above 0.5)" if hasattr(model, "predict_proba") else ""
     return f"{classes[1]} where the score is above 0{likely}, else {classes[0]}"
 

@@ -217,14 +217,18 @@ def _sweep(read: Input, grid: dict[str, Any], transform: Any, options: dict[str,
 
 
 def _draw(outcome: Any, title: str, out: Path) -> None:
+    from zerogap.io.atomic import naming
     from zerogap.sweeps import draw
 
-    draw(outcome, title).savefig(out, dpi=150)
+    with naming(out):
+        draw(outcome, title).savefig(out, dpi=150)
 
 
 def _write_csv(outcome: Any, path: Path) -> None:
+    from zerogap.io.atomic import naming
+
     rows = [cell.row() for cell in outcome.cells]
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with naming(path), path.open("w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, list(rows[0]))
         table.writeheader()
         table.writerows(rows)

@@ -28,7 +28,10 @@ def _flag(help: str, *names: str) -> Any:
 
 
 _FILE: dict[str, tuple[Any, Any]] = {
-    "sep": (_text("SIGN", "What parts the cells of a line: , ; | or tab.  Guessed."), None),
+    "sep": (
+        _text("SIGN", "What separates the cells of a line: , ; | tab or blanks.  Guessed."),
+        None,
+    ),
     "decimal": (_text("SIGN", "Decimal sign, . or a comma.  Guessed."), None),
     "encoding": (_text("NAME", "Encoding of the text, as latin-1.  Guessed."), None),
     "header": (
@@ -52,6 +55,8 @@ _FILE: dict[str, tuple[Any, Any]] = {
         _flag("Leave out lines with more or fewer cells than the first.", "--skip-bad-lines"),
         False,
     ),
+    "quote": (_text("SIGN", "What cells are quoted by: ' or \".  Guessed."), None),
+    "comment": (_text("SIGN", "Pass over lines that begin with this, as #."), None),
     "sheet": (_text("NAME", "Sheet of a spreadsheet; the first if not given."), None),
     "missing": (
         _texts("TEXT", "A text that means that there is no value, besides NA, ? ..."),

@@ -185,9 +185,7 @@ def register(app: Any) -> None:
                 given = _open(data, test, max_memory, scale, **options)
             else:
                 refuse_memory(max_memory, data)
-                given = open_with_test(data, test, **options)
-                tell("train", given)
-                _check_targets(given, model)
+                given = _read(data, test, model, options)
             _set_class_weight(model, class_weight, given)
             chosen = None if cv is None else _choose_lam(model, given, cv, cv_min, str(scale))
             if not is_store(data):
@@ -244,9 +242,10 @@ def _set_class_weight(model: Any, text: str | None, given: Input) -> None:
         try:
             weights[known[name.strip()]] = float(number)
         except (KeyError, ValueError):
+            wrong = "names no class" if name and name.strip() not in known else "is wrong"
             raise ValueError(
-                f"--class-weight must be balanced or CLASS=NUMBER,..., got {part!r}; the classes "
-                f"are {', '.join(map(str, classes.tolist()[:10]))}"
+                f"--class-weight must be balanced or CLASS=NUMBER,...; {part!r} {wrong}; the "
+                f"classes are {', '.join(map(str, classes.tolist()[:10]))}"
             ) from None
     model.set_params(class_weight=weights)
 
@@ -311,6 +310,17 @@ def _open(data: str, test: str | None, max_memory: str | None, scale: Any, **opt
     return replace(given, X_test=tested.X, y_test=tested.y)
 
 
+def _read(data: str, test: str | None, model: Any, options: dict[str, Any]) -> Input:
+    """Read data for training and test into memory, and see that the model can be of them."""
+    from sklearn.base import is_regressor
+
+    table = options["table"] | {"numeric_target": is_regressor(model)}
+    given = open_with_test(data, test, **options | {"table": table})
+    tell("train", given)
+    _check_targets(given, model)
+    return given
+
+
 def _check_targets(given: Input, model: Any) -> None:
     """Refuse targets that the loss cannot be about."""
     from sklearn.base import is_regressor
@@ -318,6 +328,8 @@ def _check_targets(given: Input, model: Any) -> None:
 
     from zerogap.readers import DataError
 
+    if given.sample_weight is not None and not given.sample_weight.any():
+        raise DataError(f"{given.name}: column {given.encoder.weight!r}: all weights are 0")
     text = given.y.dtype.kind in "OUS"
     if is_regressor(model) and text:
         raise DataError(
@@ -381,6 +393,8 @@ def _fit(model: Any, given: Input, tol: float) -> None:
             if not hasattr(model, "certificate_"):
                 raise
     model.set_params(callback=None)
+    if given.kept is not None:
+        model.row_ids_ = given.kept  # as zerogap forget counts them
 
 
 def _save(model: Any, out: Path, **options: Any) -> None:

@@ -29,6 +29,7 @@ def replace_file(path: Path, write: Callable[[BinaryIO], Any]) -> None:
 
     Temporary file in the same folder, flush to disk, rename.  The caller holds the lock.
     """
+    known = str(path)
     path = Path(os.path.realpath(path))  # of a link, replace what it points to
     if path.exists():
         require_regular(path)
@@ -44,9 +45,20 @@ def replace_file(path: Path, write: Callable[[BinaryIO], Any]) -> None:
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno:  # name the file that the caller knows
-            raise OSError(error.errno, error.strerror, str(path)) from error
+            raise OSError(error.errno, error.strerror, known) from error
         raise
     _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let errors of the system that name no file name this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno and error.filename is None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
 
 
 @contextlib.contextmanager

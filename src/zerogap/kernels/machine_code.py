@@ -28,6 +28,7 @@ SECONDS_NOTICED = 0.5  # seconds of compiling after which somebody who waits is 
 
 inlined_functions: set[Callable[..., Any]] = set()  # compiled into kernels of other files
 _homeless: list[str] = []  # kernels that there is no folder for
+_unkept: list[str] = []  # the first file that could not be written
 _rebuilt: list[str] = []  # the first file that was of no use
 _met: set[tuple[Any, ...]] = set()
 
@@ -78,6 +79,12 @@ class _CacheFile(IndexDataCacheFile):
             _say_rebuilt(self._index_path, error)
             return {}
 
+    def save(self, key: Any, data: Any) -> None:
+        try:
+            super().save(key, data)
+        except OSError as error:  # a full disk, a limit of its files: it works without, more slowly
+            _say_unkept(self._index_path, error)
+
     def load(self, key: Any) -> Any:
         try:
             return super().load(key)
@@ -88,14 +95,24 @@ class _CacheFile(IndexDataCacheFile):
 
 def _say_rebuilt(path: str, error: Exception) -> None:
     """Warn once in a process that machine code on disk is of no use."""
-    if not _rebuilt:
-        _rebuilt.append(path)
-        warnings.warn(
-            f"compiled code in {os.path.dirname(path)} is damaged or from another version of "
-            f"zerogap ({type(error).__name__}): compiling it again",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    _say_once(
+        _rebuilt,
+        path,
+        f"is damaged or from another version of zerogap ({type(error).__name__}): compiling it "
+        f"again",
+    )
+
+
+def _say_unkept(path: str, error: OSError) -> None:
+    """Warn once in a process that machine code cannot be kept."""
+    _say_once(_unkept, path, f"cannot be kept ({error.strerror}): every process compiles anew")
+
+
+def _say_once(told: list[str], path: str, what: str) -> None:
+    if not told:
+        told.append(path)
+        folder = os.path.dirname(path)
+        warnings.warn(f"compiled code in {folder} {what}", RuntimeWarning, stacklevel=4)
 
 
 def first_time(*what: Any) -> bool:

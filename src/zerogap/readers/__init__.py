@@ -62,6 +62,10 @@ class Data:
         What was guessed of a table: separator, decimal sign, encoding, target, sheet.
     weight, ids : arrays or None
         Weights and names of the rows, of tables that have columns for them.
+    kept : array or None
+        Numbers of the rows of a table, from 0, where those with missing values are left out.
+    left_out : int
+        How many rows were left out for that since the piece before.
     """
 
     X: Any
@@ -74,6 +78,8 @@ class Data:
     guesses: dict[str, str] = field(default_factory=dict)
     weight: np.ndarray | None = None
     ids: Any = None
+    kept: np.ndarray | None = None
+    left_out: int = 0
 
 
 def read(
@@ -141,7 +147,7 @@ def read(
     """
     _check_features(n_features)
     limit = default_limit() if max_bytes is None else max_bytes
-    with open_as(source, format, limit) as (stream, kind):
+    with open_as(source, format, limit, _is_table(encoder, options)) as (stream, kind):
         name = stream.name
         if kind in TABLES:
             with _again(source, stream, limit) as opened:
@@ -189,7 +195,7 @@ def read_pieces(
     ...     [piece.X.tolist() for piece in read_pieces(path, encoder)]
     [[[30.0], [50.0]]]
     """
-    with open_as(source, format, 1 << 62) as (stream, kind):
+    with open_as(source, format, 1 << 62, _is_table(encoder, options)) as (stream, kind):
         if kind not in TABLES or not encoder.columns:
             found = read(source, format=kind, encoder=encoder, labelled=False, options=options)
             yield found
@@ -198,7 +204,13 @@ def read_pieces(
             how = (options or TableOptions()).after(encoder.reading)
             file = TableFile(opened, kind, how, encoder.reading.get("decimal"))
             notes: tuple[str, ...] = (*file.notes, *encoder.check_names(list(file.names)))
+            rows = missing = done = 0
             for part in recipes.read_pieces(file, encoder, labelled=False):
+                count = part.X.shape[0]
+                missing, rows = missing + part.rows - rows - count, part.rows
+                if not count:
+                    continue
+                gone, missing, done = missing, 0, done + count
                 yield Data(
                     part.X,
                     part.y,
@@ -207,7 +219,17 @@ def read_pieces(
                     notes=(*notes, *(text for text in part.notes if text not in notes)),
                     guesses=file.guesses,
                     ids=part.ids,
+                    kept=part.kept,
+                    left_out=gone,
                 )
+            if not done:
+                raise DataError("has no row without missing values")
+
+
+def _is_table(encoder: Encoder | None, options: TableOptions | None) -> bool:
+    """Tell whether text can only be a table."""
+    said = options is not None and (options.sep is not None or bool(options.names))
+    return said or (encoder is not None and bool(encoder.columns))
 
 
 @contextmanager
@@ -256,7 +278,9 @@ def _read_table(
         part = _part(file, encoder, table, labelled, limit)
     notes = [*file.notes, *part.notes]
     if file.bad_lines:
-        notes.append(f"left out {file.bad_lines:,} lines with more or fewer cells than the header")
+        of_cells = "with more or fewer cells than the header"
+        lines = "1 line" if file.bad_lines == 1 else f"{file.bad_lines:,} lines"
+        notes.append(f"left out {lines} {'(no JSON)' if kind == 'jsonl' else of_cells}")
     return Data(
         part.X,
         part.y,
@@ -268,6 +292,7 @@ def _read_table(
         file.guesses,
         part.weight,
         part.ids,
+        part.kept,
     )
 
 

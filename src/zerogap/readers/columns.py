@@ -230,7 +230,8 @@ class Category(Column):
 
     def words(self) -> str:
         pooled = ", rare ones pooled" if self.pooled else ""
-        return f"{len(self.categories):,} categories{pooled}"
+        found = len(self.categories)
+        return f"{'1 category' if found == 1 else f'{found:,} categories'}{pooled}"
 
 
 @dataclass(frozen=True)
@@ -419,7 +420,10 @@ def filled(column: Number | Date, values: np.ndarray, before: int) -> tuple[np.n
     if column.fill is None:
         row = before + int(np.argmax(absent))
         raise CellError(
-            row, column.name, "no value, and the model was trained without --impute: fill one in"
+            row,
+            column.name,
+            "no value, and the model was trained without --impute: fill one in, or leave the row "
+            "out (--drop-missing)",
         )
     return np.where(absent, column.fill, values), absent
 

@@ -91,12 +91,11 @@ def convert(
     report: Report = progress or (lambda progress: None)
     how = Options(task, n_features, dtype, max_memory, as_seed(random_state), force)
     free_number(Path(store), force)  # before a table is searched for categories
-    kind = format or "svmlight"
+    kind, said = format or "svmlight", options or TableOptions()
     if source != "-":
-        with open_as(source, format, _UNLIMITED) as (_, kind):
+        with open_as(source, format, _UNLIMITED, said.sep is not None) as (_, kind):
             pass
     if kind in TABLES:
-        said = options or TableOptions()
         rows: Source = _TableFile(source, kind, target, task == "regression", report, said)
     elif kind == "npz":
         rows = _Arrays(source, read(source, format=kind))

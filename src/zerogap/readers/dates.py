@@ -48,7 +48,7 @@ _NTH, _BETWEEN = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?", r"(?: *[.\-/,]? *|\.? de | o
 _FORMS = tuple(
     re.compile(f"^{form}$")
     for form in (
-        rf"(?P<a>\d{{1,4}})[-/.](?P<b>\d{{1,2}})[-/.](?P<c>\d{{1,4}}){_TIME}",
+        rf"(?P<a>\d{{1,2}}|\d{{4}})[-/.](?P<b>\d{{1,2}})[-/.](?P<c>\d{{1,2}}|\d{{4}}){_TIME}",
         # 3 March 2021, 03-Mar-21, Wed, 3 Mar 2021, 3. März 2021, 3 de marzo de 2021
         rf"(?i:{_WEEKDAY}{_NTH}{_BETWEEN}{_NAMED}{_BETWEEN}(?P<y>\d{{4}}|\d{{2}})){_TIME}",
         rf"(?i:{_WEEKDAY}{_NAMED}\.? +{_NTH},? +(?P<y>\d{{4}})){_TIME}",  # March 3, 2021
@@ -133,6 +133,8 @@ def fields(texts: Any, missing: tuple[str, ...] = ()) -> Fields:
         if "a" in match.re.groupindex:
             first[rows], second[rows], third[rows] = map(number, "abc")
             iso[rows] = first[rows] > 31
+            lengths = [match.end(name) - match.start(name) for name in "ac"]
+            fine[rows] = max(lengths) > 1  # 1.3.2 is a version, or a section
         else:
             first[rows], second[rows], third[rows] = _named(match, number)
             iso[rows] = True

@@ -7,13 +7,14 @@ import csv
 import io
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from zerogap.readers import cells
 from zerogap.readers.files import DataError
 from zerogap.readers.options import MOST_COLUMNS, SEPARATORS, TableOptions
+from zerogap.readers.respelling import BLANKS, Rule, respelt_lines, rules
 
 SAMPLE = 1 << 18  # bytes that a guess is made from
 _MOST_RECORDS = 200  # of them, at most
@@ -28,7 +29,9 @@ _BOMS = (
 _CP1252_HOLES = frozenset(b"\x81\x8d\x8f\x90\x9d")
 _CODE = re.compile(r"^0\d+$")
 _LIKELY = ("\t", ";", "|", ",")  # commas last: they also part digits
-NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "pipe"}
+NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "pipe", BLANKS: "blanks"}
+_FEWEST_LINES = 3  # that have equally many cells, where blanks separate these
+_LOOKED_AT = 50  # lines from which it is told whether something stands above the table
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,9 @@ class Dialect:
 
     Attributes
     ----------
-    sep, decimal, encoding : str
+    sep, quote, decimal, encoding : str
+    rules : tuple
+        What is replaced in each line before it is cut into cells, see `respelling`.
     header : bool
         Whether the first line names the columns.
     skip_lines : int
@@ -49,6 +54,8 @@ class Dialect:
     """
 
     sep: str = ","
+    quote: str = '"'
+    rules: tuple[Rule, ...] = ()
     decimal: str = "."
     encoding: str = "utf-8"
     header: bool = True
@@ -58,7 +65,8 @@ class Dialect:
 
     def lines(self, text: Any) -> Any:
         """Return a reader of the records of a text file, which knows its lines."""
-        return csv.reader(text, delimiter=self.sep, strict=False)
+        lines = respelt_lines(text, self.rules)
+        return csv.reader(lines, delimiter=self.sep, quotechar=self.quote, strict=False)
 
 
 def guess(
@@ -70,33 +78,21 @@ def guess(
     """
     guesses: dict[str, str] = {}
     encoding = options.encoding or _encoding(sample, whole)
-    text = _decoded(sample, encoding, whole)
+    text = _decoded(sample, encoding, whole).removeprefix("\ufeff")
     if options.encoding is None and encoding not in ("utf-8", "utf-8-sig"):
         guesses["encoding"] = encoding
-    skip, sep = options.skip_lines, options.sep
-    lines = io.StringIO(text, newline="").readlines()[skip:]
-    while len(lines) > 1 and not lines[0].strip():
-        skip, lines = skip + 1, lines[1:]
-    if lines and sep is None and (said := lines[0].strip().strip('"')).lower()[:4] == "sep=":
-        skip, sep, lines = skip + 1, said[4:5] or ",", lines[1:]  # as spreadsheets write it
-    if not any(line.strip() for line in lines):
-        raise DataError("is empty")
-    before = skip
-    while len(lines) > 1 and _is_comment(lines):
-        skip, lines = skip + 1, lines[1:]
-    if skip > before:
-        guesses["comments"] = f"in {skip - before} lines at the beginning"
-    if sep is None:
-        sep = _separator(lines, kind)
-        if sep != ("\t" if kind == "tsv" else ","):
-            guesses["separator"] = NAMES[sep]
-    records = _records(lines, sep)
+    lines = io.StringIO(text, newline="").readlines()
+    skip, sep = _above(lines, options, guesses)
+    lines = lines[skip:]
+    how = _cut(lines, sep, kind, options, guesses)
+    records = _records(lines, how)
     refuse_width(len(records[0]))
-    if not skip:
-        refuse_title(records, "line")
+    if not options.skip_lines:
+        refuse_title(records, "line", _numbers(lines, how, skip))
     decimal = options.decimal
     if decimal is None:
-        found = cells.decimal_evidence([cell.strip() for row in records[1:] for cell in row], sep)
+        texts = [cell.strip() for row in records[1:] for cell in row]
+        found = cells.decimal_evidence(texts, how.sep)
         if found == "?" and trained is None:
             raise DataError(_unclear(records))
         decimal = trained or "." if found in (None, "?") else found
@@ -108,7 +104,60 @@ def guess(
     names = tuple(name.strip() for name in options.names or (records[0] if header else ()))
     names = _with_unnamed(names, records[header:], kind)
     coded = {k for row in records for k, cell in enumerate(row) if _CODE.match(cell.strip())}
-    return Dialect(sep, decimal, encoding, header, skip, names, tuple(sorted(coded))), guesses
+    told: dict[str, Any] = {
+        "decimal": decimal,
+        "encoding": encoding,
+        "header": header,
+        "skip_lines": skip,
+    }
+    return replace(how, names=names, coded=tuple(sorted(coded)), **told), guesses
+
+
+def _above(
+    lines: list[str], options: TableOptions, guesses: dict[str, str]
+) -> tuple[int, str | None]:
+    """Return how many lines are above the table, and its separator if it is told there."""
+    skip, sep, sign = options.skip_lines, options.sep, options.comment
+
+    def passes() -> bool:
+        line = lines[skip].strip()
+        return not line or (sign is not None and line.startswith(sign))
+
+    while skip < len(lines) - 1 and passes():
+        skip += 1
+    if skip < len(lines) and sep is None:
+        said = lines[skip].strip().strip('"')
+        if said.lower()[:4] == "sep=":  # as spreadsheets write it
+            skip, sep = skip + 1, said[4:5] or ","
+    if not any(line.strip() for line in lines[skip:]):
+        raise DataError("is empty")
+    before = skip
+    while skip < len(lines) - 1 and _is_comment(lines[skip:]):
+        skip += 1
+    if skip > before:
+        guesses["comments"] = f"in {skip - before} lines at the beginning"
+    return skip, sep
+
+
+def _cut(
+    lines: list[str], sep: str | None, kind: str, options: TableOptions, guesses: dict[str, str]
+) -> Dialect:
+    """Return how lines are cut into cells."""
+    if sep is None:
+        sep = _separator(lines, kind)
+        if sep != ("\t" if kind == "tsv" else ","):
+            guesses["separator"] = NAMES[sep]
+    quote = options.quote or '"'
+    if options.quote is None and _in_single_quotes(lines[0], sep):
+        quote = guesses["quotes"] = "'"
+    blanks = any(re.search(rf'{re.escape(sep)} +"', line) for line in lines)
+    return Dialect(sep, quote, rules(sep, options.comment, blanks and quote == '"'))
+
+
+def _in_single_quotes(line: str, sep: str) -> bool:
+    """Tell whether all names of columns are in single quotes."""
+    names = [name.strip() for name in line.split(sep)]
+    return len(names) > 1 and all(re.match("^'[^']+'$", name) for name in names)
 
 
 def _is_comment(lines: list[str]) -> bool:
@@ -129,17 +178,27 @@ def refuse_width(columns: int) -> None:
         )
 
 
-def refuse_title(records: list[list[str]], line: str) -> None:
-    """Refuse a first line, or row of a sheet, of one cell above lines of several."""
-    sizes = [sum(bool(cell.strip()) for cell in row) for row in records[:50]]
-    wide = next((k for k, size in enumerate(sizes) if size > 2), None)
-    if not records or not records[0] or not records[0][0].strip():
+def refuse_title(records: list[list[str]], line: str, numbers: list[int]) -> None:
+    """Refuse a first line, or row of a sheet, of fewer cells than most others have.
+
+    `numbers` tells how many lines are above each record.
+    """
+    seen = records[:_LOOKED_AT]
+    sizes = [sum(bool(cell.strip()) for cell in row) for row in seen]
+    if not seen or not sizes[0] or not records[0][0].strip():
         return
-    if sizes[0] == 1 and wide is not None and sum(size > 2 for size in sizes) > len(sizes) / 2:
+    usual, rows = Counter(map(len, seen)).most_common(1)[0]
+    wide = next((k for k, size in enumerate(sizes) if size > 2), None)
+    if sizes[0] > 1:  # names of columns may lack one, above the names of rows
+        short = len(records[0]) < usual - 1 and 2 * rows > len(seen)
+        wide = next(k for k, row in enumerate(seen) if len(row) == usual) if short else None
+    elif sum(size > 2 for size in sizes) <= len(sizes) / 2:
+        wide = None
+    if wide is not None:
+        what = f"one cell, {records[0][0].strip()!r}," if sizes[0] == 1 else f"{sizes[0]} cells"
         raise DataError(
-            f"{line} 1: one cell, {records[0][0].strip()!r}, where most {line}s have "
-            f"{sizes[wide]}: "
-            f"--skip-lines {wide} passes over it"
+            f"{line} {numbers[0] + 1}: {what} where most {line}s have {sizes[wide]}: "
+            f"--skip-lines {numbers[wide]} passes over it"
         )
 
 
@@ -205,14 +264,25 @@ def _decoded(sample: bytes, encoding: str, whole: bool) -> str:
         ) from None
 
 
-def _records(lines: list[str], sep: str) -> list[list[str]]:
+def _records(lines: list[str], how: Dialect) -> list[list[str]]:
     """Return the first records that are not empty; the last one may be cut short."""
-    reader = csv.reader(lines, delimiter=sep, strict=False)
-    found: list[list[str]] = []
+    return [record for record, _ in _numbered(lines, how)]
+
+
+def _numbers(lines: list[str], how: Dialect, skip: int) -> list[int]:
+    """Return how many lines of the file are above each of these records."""
+    return [skip + before for _, before in _numbered(lines, how)]
+
+
+def _numbered(lines: list[str], how: Dialect) -> list[tuple[list[str], int]]:
+    reader = how.lines(lines)
+    found: list[tuple[list[str], int]] = []
+    before = 0
     try:
         for record in reader:
             if record:
-                found.append(record)
+                found.append((record, before))
+            before = reader.line_num
             if len(found) > _MOST_RECORDS:
                 break
     except csv.Error as error:
@@ -224,18 +294,34 @@ def _separator(lines: list[str], kind: str) -> str:
     """Return what parts the cells of most lines into as many as the first one has."""
     usual = "\t" if kind == "tsv" else ","
     best, share = usual, 0.0
+    counts: dict[str, list[int]] = {}
     for sep in (usual, *(s for s in _LIKELY if s != usual)):
         try:
-            records = _records(lines, sep)
+            records = _records(lines, Dialect(sep))
         except DataError:  # a whole line of many cells may be too long to be one cell
             continue
-        sizes = [len(record) for record in records[:-1] or records]
+        sizes = counts[sep] = [len(record) for record in records[:-1] or records]
         if sizes[0] < 2:
             continue
         agree = sum(size == sizes[0] for size in sizes) / len(sizes)
         if agree > share or (agree == share and sep != "," and best == ","):
             best, share = sep, agree
-    return best
+    return best if share >= 0.5 else _below_a_title(lines, counts, best)
+
+
+def _below_a_title(lines: list[str], counts: dict[str, list[int]], best: str) -> str:
+    """Return what parts most lines into equally many cells, whatever the first one has."""
+    share = 0.5
+    for sep, sizes in counts.items():
+        size, rows = Counter(sizes[1:] or sizes).most_common(1)[0]
+        agree = rows / max(1, len(sizes) - 1)
+        if size > 1 and (agree > share or (agree == share and sep != "," and best == ",")):
+            best, share = sep, agree
+    if share > 0.5 or any(size > 1 for sizes in counts.values() for size in sizes):
+        return best
+    sizes = [len(row) for row in _records(lines, Dialect(BLANKS, rules=rules(BLANKS, None, False)))]
+    alike = len(sizes) >= _FEWEST_LINES and sizes[0] > 1 and len(set(sizes[:-1])) == 1
+    return BLANKS if alike else best
 
 
 def _has_header(records: list[list[str]], skip: int) -> bool:

@@ -110,7 +110,7 @@ def _zipped(raw: Any) -> Any:
     try:
         archive = zipfile.ZipFile(raw)
         names = [info.filename for info in archive.infolist() if not info.is_dir()]
-        names = [name for name in names if not name.startswith("__MACOSX/")]
+        names = [n for n in names if not (n.startswith("__MACOSX/") or Path(n).name[0] == ".")]
         if any(name.endswith(".npy") or name == "[Content_Types].xml" for name in names):
             return None
         if len(names) == 1:

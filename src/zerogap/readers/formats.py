@@ -48,6 +48,9 @@ _SUFFIXES |= {"tab": "tsv", "libsvm": "svmlight"}
 _LONGEST_MESSAGE = 2000  # characters of a line for people: names and cells may be anything
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SEPARATED = re.compile(rb"[,;\t|]")
+_PAIR = re.compile(rb"^(\d+|qid):\S")
+_FEWEST_LINES, _LOOKED_AT = 3, 20
+_BEGIN_OTHERWISE = ("xlsx", "parquet", "npz")  # than text: what has such a name is something else
 _SVMLIGHT = re.compile(rb"^\s*(#|[-+]?[\d.]+([eE][-+]?\d+)?(\s|$)|\d+:\S)")
 
 
@@ -66,19 +69,22 @@ def named(source: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def open_as(
-    source: str | os.PathLike[str], format: str | None, max_bytes: int
+    source: str | os.PathLike[str], format: str | None, max_bytes: int, is_table: bool = False
 ) -> Iterator[tuple[Stream, str]]:
-    """Open a source, and tell its format unless that is given; errors begin with its name."""
+    """Open a source, and tell its format unless that is given; errors begin with its name.
+
+    Text is a table where that is known, and else svmlight or a table.
+    """
     if format is not None and format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     with named(source), open_source(source, max_bytes) as stream:
-        kind = format or _sniff(stream)
+        kind = format or _sniff(stream, is_table)
         if kind == "svmlight" and stream.start().startswith(_UTF16):
             raise DataError("is text in UTF-16: save it as UTF-8")
         yield stream, kind
 
 
-def _sniff(stream: Stream) -> str:
+def _sniff(stream: Stream, known_table: bool) -> str:
     """Return the format that the first bytes tell, or else the name."""
     start = stream.start()
     for magic, kind in _MAGIC.items():
@@ -90,17 +96,27 @@ def _sniff(stream: Stream) -> str:
             raise DataError(f"is {what}")
     suffix = stream.suffix[1:]
     kind = _SUFFIXES.get(suffix, suffix)
-    if kind in FORMATS:
+    if kind in FORMATS and not (kind in _BEGIN_OTHERWISE and start):
         return kind
+    if known_table and kind not in FORMATS:
+        return "csv"
     if start.lstrip().startswith((b'{"', b'[{"')):
         return "jsonl"
     line = start.split(b"\n")[0]
-    is_table = start.startswith(_UTF16) or (
-        (not _SVMLIGHT.match(line) or b"," in line) and _SEPARATED.search(line)
-    )
+    is_table = start.startswith(_UTF16) or known_table or _separated_by_blanks(start)
+    is_table |= bool((not _SVMLIGHT.match(line) or b"," in line) and _SEPARATED.search(line))
     if not is_table and line.strip() and not _SVMLIGHT.match(line.removeprefix(codecs.BOM_UTF8)):
         raise DataError(
-            "line 1: neither svmlight nor a table with cells separated by , ; | or tab: give "
-            "--format, and --sep SIGN if another sign separates the cells"
+            "line 1: neither svmlight nor a table with cells separated by , ; | tab or blanks: "
+            "--sep SIGN tells which other sign separates them"
         )
     return "csv" if is_table else "svmlight"
+
+
+def _separated_by_blanks(start: bytes) -> bool:
+    """Tell whether the first lines have equally many cells between blanks, none as in svmlight."""
+    lines = [line for line in start.split(b"\n")[:_LOOKED_AT] if line.strip()]
+    cells = [re.findall(rb'"[^"]*"|\S+', line) for line in lines]
+    sizes = {len(row) for row in (cells[:-1] if len(cells) > _FEWEST_LINES else cells)}
+    alike = len(cells) >= _FEWEST_LINES and len(sizes) == 1 and min(sizes) > 1
+    return alike and not any(_PAIR.match(cell) for row in cells for cell in row)

@@ -11,11 +11,15 @@ from zerogap.readers.files import DataError
 from zerogap.readers.sheets import MOST_CELLS, as_array
 
 _DEEPEST = 500  # lists and objects in others that are no doubt harmless: pyarrow crashes at 20 000
+_BAD, _NO_JSON = object(), json.JSONDecodeError
 _BLOCK = 1 << 23  # bytes of text that pyarrow reads at a time: no line may be longer
 
 
-def read_json(opened: Callable[[], Any]) -> Any:
-    """Return the table of a file that `opened` opens."""
+def read_json(opened: Callable[[], Any], skips: bool) -> tuple[Any, int]:
+    """Return the table of a file that `opened` opens, and how many lines were left out.
+
+    `skips` tells to leave lines out that are no JSON.
+    """
     import pyarrow as pa
     from pyarrow import json as arrow_json
 
@@ -30,7 +34,7 @@ def read_json(opened: Callable[[], Any]) -> Any:
             except (pa.ArrowInvalid, _TooDeep):  # also of a column that holds numbers and text
                 found = None
             if found is not None and (found.num_rows > 1 or not _has_lists(found)):
-                return found
+                return found, 0
     with opened() as stream:
         text = b"".join(iter(stream.read, b"")).decode("utf-8-sig")
     try:
@@ -38,8 +42,10 @@ def read_json(opened: Callable[[], Any]) -> Any:
     except ValueError as error:
         if start.startswith(b"["):
             raise DataError(f"is no JSON: {error}") from None
-        whole = [_object(number, line) for number, line in enumerate(text.splitlines(), 1)]
-    return _of_rows(whole if isinstance(whole, list) else _rows_of(whole))
+        lines = list(enumerate(text.splitlines(), 1))
+        whole = [row for row in (_object(*pair, skips) for pair in lines) if row is not _BAD]
+        return _of_rows(whole), len(lines) - len(whole)
+    return _of_rows(whole if isinstance(whole, list) else _rows_of(whole)), 0
 
 
 class _TooDeep(Exception):
@@ -68,12 +74,17 @@ def _has_lists(table: Any) -> bool:
     return any(types.is_list(kind) for kind in table.schema.types)
 
 
-def _object(number: int, line: str) -> Any:
-    """Return the object of a line, None of an empty one."""
+def _object(number: int, line: str, skips: bool) -> Any:
+    """Return the object of a line, None of an empty one, _BAD of one to leave out."""
     try:
         return _parsed(line) if line.strip() else None
     except ValueError as error:
-        raise DataError(f"line {number}: is no JSON: {error}") from None
+        if skips:
+            return _BAD
+        what = f"{error.msg}, column {error.colno}" if isinstance(error, _NO_JSON) else error
+        raise DataError(
+            f"line {number}: is no JSON: {what}; --skip-bad-lines leaves such lines out"
+        ) from None
 
 
 def _parsed(text: str) -> Any:

@@ -336,6 +336,15 @@ class Tally:
         idf = [float(np.log((1 + self.rows) / (1 + count)) + 1.0) for _, count in common]
         return kinds.Text(self.name, tuple(word for word, _ in common), tuple(idf))
 
+    def has_gaps(self) -> bool:
+        """Tell whether these are texts of numbers or dates, some of which say that there is none.
+
+        Rows of which nobody can tell that have been left out already.
+        """
+        tallies = (*self.decimals.values(), *self.orders.values())
+        read = (t for t in tallies if t.bad == 0 and self.rows > t.missing)
+        return reading.is_text(self.type) and any(t.missing for t in read)
+
     def refuse_missing(self, column: Column) -> bool:
         """Tell whether values are missing that nothing takes the place of."""
         needs = isinstance(column, kinds.Number | kinds.Date)

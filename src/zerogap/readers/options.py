@@ -14,10 +14,10 @@ TEXT_METHODS = ("tf-idf", "hashed")
 MOST_COLUMNS = 500_000  # of a table: pyarrow and what is learnt take 16 kB and .1 ms for each
 MOST_WORDS = 1 << 24  # features of a text: a weight and a name each
 IMPUTATIONS = ("median", "mean", "most-frequent", "constant")
-_NAMED = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "\\t": "\t"}
+_NAMED = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "\\t": "\t", "blanks": " "}
 _FILE = (
     *("sep", "decimal", "encoding", "header", "names", "skip_lines", "skip_bad_lines", "sheet"),
-    *("missing", "date_order"),
+    *("missing", "date_order", "quote", "comment"),
 )
 
 
@@ -28,7 +28,8 @@ class TableOptions:
     Parameters
     ----------
     sep : str, optional
-        What parts the cells of a line: one character, or tab, comma, semicolon, pipe.
+        What separates the cells of a line: one character, or tab, comma, semicolon, pipe, blanks; a
+        blank stands for any number of blanks and tabs.
     decimal : {".", ","}, optional
         The decimal sign.
     encoding : str, optional
@@ -41,6 +42,11 @@ class TableOptions:
         Lines to pass over before the table begins.
     skip_bad_lines : bool
         Whether to leave out lines with more or fewer cells than the header.
+    quote : str, optional
+        What cells are quoted by; by default the double quote, or the single one where it is around
+        all names of columns.
+    comment : str, optional
+        Lines that begin with it are passed over.
     sheet : str, optional
         Sheet of a spreadsheet; by default the first.
     missing : tuple of str
@@ -64,6 +70,8 @@ class TableOptions:
         Features of a column of text at most: its most frequent words, or the places of its hashes.
     text_method : {"tf-idf", "hashed"}
         Whether words are learnt and weighed by how rare they are, or hashed to `max_words` places.
+    numeric_target : bool
+        Whether the target is to be numbers, which a unit may follow, as in 12 kg.
 
     Examples
     --------
@@ -78,6 +86,8 @@ class TableOptions:
     names: tuple[str, ...] = ()
     skip_lines: int = 0
     skip_bad_lines: bool = False
+    quote: str | None = None
+    comment: str | None = None
     sheet: str | None = None
     missing: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
@@ -93,11 +103,14 @@ class TableOptions:
     min_count: int = 1
     max_words: int = 10_000
     text_method: str = "tf-idf"
+    numeric_target: bool = False
 
     def __post_init__(self) -> None:
         sep = None if self.sep is None else _NAMED.get(self.sep.lower(), self.sep)
         object.__setattr__(self, "sep", sep)
         _require(sep is None or (len(sep) == 1 and sep.isascii()), "--sep", self.sep, "one sign")
+        _require(self.quote is None or len(self.quote) == 1, "--quote", self.quote, "one sign")
+        _require(self.comment != "", "--comment", self.comment, "a sign")
         _require(self.decimal in (None, ".", ","), "--decimal", self.decimal, ". or ,")
         _require(
             sep is None or sep != self.decimal, "--decimal", self.decimal, "another sign than --sep"
@@ -165,15 +178,20 @@ class TableOptions:
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = TableOptions()
         for name, value in stored.items():
-            if own[name] == getattr(plain, name):
+            if name in own and own[name] == getattr(plain, name):
                 own[name] = tuple(value) if isinstance(value, list) else value
         return TableOptions(**own)
 
     @classmethod
     def check_stored(cls, stored: Any) -> None:
         """Refuse what `of_file` cannot have written."""
-        if not isinstance(stored, dict) or not set(stored) <= set(_FILE):
+        if not isinstance(stored, dict) or not set(stored) <= {*_FILE, "target_form"}:
             raise DataError("is no encoder: reading is not what it should be")
+        stored = dict(stored)
+        form = stored.pop("target_form", [".", ""])
+        pair = isinstance(form, list) and [type(v) for v in form] == [str, str]
+        if not pair or form[0] not in (".", ","):
+            raise DataError("is no encoder: reading has a bad target_form")
         lists = {"names", "missing"}
         for name, value in stored.items():
             texts = isinstance(value, list) and all(type(v) is str for v in value)

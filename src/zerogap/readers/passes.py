@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,7 @@ from zerogap.readers import reading
 from zerogap.readers.encoder import Encoder
 from zerogap.readers.files import DataError
 from zerogap.readers.options import TableOptions
-from zerogap.readers.recipes import Part, Recipe, located, read_pieces
+from zerogap.readers.recipes import Incomplete, Part, Recipe, located, read_pieces
 from zerogap.readers.roles import Roles, tell_codes
 from zerogap.readers.tables import Retyped, TableFile
 
@@ -30,11 +31,16 @@ def learn_whole(file: TableFile, target: str | None, options: TableOptions) -> t
 
     roles = Roles(file, target, options)
     forced = {n: pa.string() for n in roles.features if n in (*options.category, *options.text)}
-    table = file.table(forced)
-    recipe = Recipe(file, target, options, exact=True)
-    with located(file):
-        recipe.add(table)
-        return recipe.encoder(), table
+    table, notes = file.table(forced), list(file.notes)
+    numeric: set[str] = set()
+    while True:
+        recipe = Recipe(file, target, options, exact=True, numeric=numeric)
+        try:
+            with located(file):
+                recipe.add(table)
+                return recipe.encoder(), table
+        except Incomplete as found:
+            numeric, file.notes[:] = found.columns, notes
 
 
 def read_plain(
@@ -65,7 +71,7 @@ def read_plain(
     except DataError:  # that tells better what is wrong, and what to do
         file.notes[:] = notes
         return None
-    return encoder, Part(X, np.concatenate(targets), None, None, n, 0, ())
+    return encoder, Part(X, np.concatenate(targets), None, None, n, None, ())
 
 
 def learn_pieces(
@@ -126,21 +132,24 @@ def learn_all(
     """Return the encoder of a table after reading all of it; see `learn_pieces`."""
     import pyarrow as pa
 
+    options = replace(options, numeric_target=numeric)
     roles = Roles(file, target, options)
     for name, type_ in types.items():
         if name in (*options.category, *options.text):
             types[name] = pa.string()
         elif pa.types.is_integer(type_) and (name != roles.target or numeric):
             types[name] = pa.float64()  # a number of the next piece may have a point
-    retyped = 0
+    retyped, gaps, notes = 0, set[str](), list(file.notes)
     while True:
-        recipe = Recipe(file, target, options, exact=False)
+        recipe = Recipe(file, target, options, exact=False, numeric=gaps)
         try:
             with located(file):
                 for table in _gathered(file.batches(types)):
                     recipe.add(table)
                     seen(recipe.rows)
                 return recipe.encoder()
+        except Incomplete as found:
+            gaps, file.notes[:] = found.columns, notes
         except Retyped:
             retyped += 1
             if retyped > _MOST_RETYPED:

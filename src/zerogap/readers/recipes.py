@@ -7,6 +7,7 @@ any size into stores, and predicts them.
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,8 @@ from zerogap.readers.tables import Retyped, TableFile
 class Part:
     """Rows of a table: features, targets, weights and names, of which all but X may be None.
 
-    `rows` counts those of the table up to here, `dropped` those left out of this part.
+    `rows` counts those of the table up to here, `kept` are the numbers of those that are not left
+    out of this part, None if all are here.
     """
 
     X: Any
@@ -37,21 +39,43 @@ class Part:
     weight: np.ndarray | None
     ids: Any
     rows: int
-    dropped: int
+    kept: np.ndarray | None
     notes: tuple[str, ...]
 
 
+class Incomplete(Exception):
+    """Columns of numbers and dates hold what only there means that nothing is known, as a dash.
+
+    Rows with it are to be left out: the recipe is learnt again, and knows these `columns`.
+    """
+
+    def __init__(self, columns: set[str]) -> None:
+        self.columns = columns
+
+
 class Recipe:
-    """What is learnt of a table, some rows after others."""
+    """What is learnt of a table, some rows after others.
+
+    `numeric` names columns of numbers and dates, in which more texts mean that nothing is known.
+    """
 
     def __init__(
-        self, file: TableFile, target: str | None, options: TableOptions, exact: bool
+        self,
+        file: TableFile,
+        target: str | None,
+        options: TableOptions,
+        exact: bool,
+        numeric: set[str] | None = None,
     ) -> None:
         self.file, self.options = file, options
+        self.numeric = (numeric or set()) | {str(options.weight)}
         self.roles = Roles(file, target, options)
         decimal = file.dialect.decimal
         self.tallies = {n: Tally(n, options, decimal, exact) for n in self.roles.features}
-        self.target = Tally(str(self.roles.target), options, decimal, exact, units=())
+        units = None if options.numeric_target else ()
+        self.target = Tally(str(self.roles.target), options, decimal, exact, units)
+        self.exact = exact
+        self.gaps: Counter[str] = Counter()  # cells without a value, where rows are left out
         self.rows = self.dropped = 0
         self.kept: list[np.ndarray] = []  # rows, where some are left out
         self.counting = dict.fromkeys(file.unnamed & set(self.roles.features), True)
@@ -59,8 +83,13 @@ class Recipe:
     def add(self, table: Any) -> None:
         """Learn from some rows."""
         names = [*self.roles.features, str(self.roles.target)]
+        if self.options.drop_missing:
+            own = Counter({name: table[name].null_count for name in names})
+            self.gaps += own
+            if self.exact:  # empty columns are left out all the same
+                names = [name for name in names if own[name] < table.num_rows]
         more = [name for name in (self.options.weight,) if name is not None]
-        kept = _complete(table, [*names, *more], self.options)
+        kept = _complete(table, [*names, *more], self.options, self.numeric)
         before, self.rows = self.rows, self.rows + table.num_rows
         if kept is not None:
             self.dropped += table.num_rows - len(kept)
@@ -82,7 +111,16 @@ class Recipe:
     def encoder(self) -> Encoder:
         """Return what was learnt; refuse what needs a word of the user first."""
         if self.rows == self.dropped:
-            raise DataError("has no rows" if not self.rows else "has no row without missing values")
+            if not self.rows:
+                raise DataError("has no rows")
+            name, rows = self.gaps.most_common(1)[0] if self.gaps else (self.target.name, self.rows)
+            raise DataError(
+                f"has no row without missing values: column {name!r} has none in {rows:,} of "
+                f"{self.rows:,} rows; --drop {shlex.quote(name)} leaves it out, --impute median "
+                f"fills numbers in"
+            )
+        if self.options.drop_missing:
+            self._learn_again_without_gaps()
         learnt: list[Column] = []
         left_out, notes = list(self.roles.left_out), self.file.notes
         for name, tally in self.tallies.items():
@@ -112,10 +150,18 @@ class Recipe:
             reading=self.reading(),
         )
 
+    def _learn_again_without_gaps(self) -> None:
+        """Raise Incomplete if columns of numbers and dates have gaps yet."""
+        found = {name for name, tally in self.tallies.items() if tally.has_gaps()}
+        if self.target.has_gaps():
+            found.add(self.target.name)
+        if not found <= self.numeric:
+            raise Incomplete(found | self.numeric)
+
     def reading(self) -> dict[str, Any]:
         """Return how the file is written, for new files like it."""
         known = {"decimal": self.file.dialect.decimal} if self.file.is_text else {}
-        asked = self.options.of_file() | known
+        asked = self.options.of_file() | known | {"target_form": self._target_form()}
         return {name: value for name, value in asked.items() if value not in (None, [])}
 
     def _text_target(self) -> bool:
@@ -123,10 +169,20 @@ class Recipe:
         tally = self.target
         if reading.is_date(tally.type):
             raise DataError(f"column {tally.name!r}, the target, holds dates: choose another one")
-        if not reading.is_text(tally.type):
-            return False
-        numbers = tally.decimals[self.file.dialect.decimal]
-        return not (numbers.bad == 0 and numbers.count > 0)
+        return reading.is_text(tally.type) and self._decimal_of_target() is None
+
+    def _decimal_of_target(self) -> str | None:
+        """Return the decimal sign with which the texts of the target are numbers, if they are."""
+        found = self.target.decimals.items()
+        return next((sign for sign, t in found if t.bad == 0 and t.count > 0), None)
+
+    def _target_form(self) -> list[str] | None:
+        """Return decimal sign and unit of the target, where it is not written like the file."""
+        if self.target.type is None or not reading.is_text(self.target.type):
+            return None
+        form = [self._decimal_of_target() or ".", self.target.unit]
+        usual = [self.file.dialect.decimal, ""]
+        return None if self._decimal_of_target() is None or form == usual else form
 
     def _refuse_missing(self, learnt: list[Column]) -> None:
         pairs = [(c, self.tallies[c.name]) for c in learnt]
@@ -160,7 +216,8 @@ def read_pieces(
     """Yield the features of some rows after others, from row number `skip` on.
 
     Integers in the target column stay such unless the task is regression; other numbers are
-    refused if it is classification.
+    refused if it is classification.  Rows in which something is missing are left out where the
+    file's options say so, and of labelled ones where the encoder does.
     """
     types = new_types(file, encoder)
     first = file.first_types() if file.is_text else {}
@@ -186,7 +243,8 @@ def read_pieces(
                 for before in range(max(begin, skip, done), rows, step):
                     part = table.slice(before - begin, step)
                     with located(file):
-                        yield _encoded(encoder, part, before, labelled, task)
+                        drops = file.options.drop_missing
+                        yield _encoded(encoder, part, before, labelled, task, drops)
                     done = before + part.num_rows
             break
         except Retyped:
@@ -211,17 +269,24 @@ def _is_iso(column: Column) -> bool:
 
 
 def _encoded(
-    encoder: Encoder, table: Any, before: int, labelled: bool, task: str | None = None
+    encoder: Encoder,
+    table: Any,
+    before: int,
+    labelled: bool,
+    task: str | None = None,
+    drops: bool = False,
 ) -> Part:
     """Return the features of some rows; rows with missing values are left out where asked."""
     names, rows = table.column_names, before + table.num_rows
     target = encoder.target if encoder.target in names else None
     kept = None
-    if labelled and encoder.drop_missing:
+    if drops or (labelled and encoder.drop_missing):
         options = TableOptions(drop_missing=True, missing=encoder.missing)
         there = set(names)
-        kept = _complete(table, [n for n in encoder.used if n in there], options)
-    dropped = 0 if kept is None else table.num_rows - len(kept)
+        used = encoder.used if labelled else [c.name for c in encoder.columns]
+        numeric = {c.name for c in encoder.columns if isinstance(c, kinds.Number | kinds.Date)}
+        numeric |= {str(encoder.weight), "" if encoder.text_target else str(encoder.target)}
+        kept = _complete(table, [n for n in used if n in there], options, numeric)
     table = table if kept is None else table.take(kept)
     with _rows_as_in_the_file(None if kept is None else before + kept, before):
         X, notes = encoder.transform(table, before)
@@ -234,7 +299,7 @@ def _encoded(
                 raise DataError(f"has no column {encoder.weight!r} of weights; {listed(names)}")
             weight = _weights(encoder, table[encoder.weight], before)
     ids = table[encoder.id] if encoder.id in names else None
-    return Part(X, y, weight, ids, rows, dropped, notes)
+    return Part(X, y, weight, ids, rows, None if kept is None else before + kept, notes)
 
 
 def _targets(encoder: Encoder, column: Any, before: int, labelled: bool) -> np.ndarray | None:
@@ -242,8 +307,11 @@ def _targets(encoder: Encoder, column: Any, before: int, labelled: bool) -> np.n
     import pyarrow as pa
 
     name = str(encoder.target)
-    decimal = encoder.reading.get("decimal", ".")
-    if encoder.text_target or (not labelled and reading.is_text(column.type)):
+    decimal, unit = encoder.reading.get("target_form", [encoder.reading.get("decimal", "."), ""])
+    if not (labelled or encoder.text_target) and reading.is_text(column.type):
+        found = cells.numbers(column, decimal, encoder.missing, unit)  # or something else: None
+        return None if np.isnan(found.values).any() else found.values
+    if encoder.text_target:
         if encoder.reading:
             texts, places = reading.category_texts(column, encoder.missing)
         else:  # earlier versions did not trim
@@ -258,7 +326,7 @@ def _targets(encoder: Encoder, column: Any, before: int, labelled: bool) -> np.n
                 "no target; --drop-missing leaves the row out",
             )
         return np.array(texts.to_pylist())[places]
-    values = reading.read_numbers(name, column, before, decimal, encoder.missing)
+    values = reading.read_numbers(name, column, before, decimal, encoder.missing, unit)
     if (absent := np.isnan(values)).any():
         if not labelled:
             return None
@@ -294,8 +362,13 @@ def _weights(encoder: Encoder, column: Any, before: int) -> np.ndarray:
     return values
 
 
-def _complete(table: Any, names: list[str], options: TableOptions) -> np.ndarray | None:
-    """Return the rows in which nothing is missing; None for all, where nobody asked."""
+def _complete(
+    table: Any, names: list[str], options: TableOptions, numeric: set[str]
+) -> np.ndarray | None:
+    """Return the rows in which nothing is missing; None for all, where nobody asked.
+
+    Columns of numbers and dates have more words for what is missing.
+    """
     if not options.drop_missing:
         return None
     import pyarrow as pa
@@ -309,6 +382,10 @@ def _complete(table: Any, names: list[str], options: TableOptions) -> np.ndarray
         if reading.is_text(column.type):
             texts = pc.utf8_trim_whitespace(reading.plain_texts(column))
             gone = pc.or_(gone, pc.is_in(texts, absent))
+            if name in numeric:
+                chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+                more = [cells.gone(chunk, options.missing) for chunk in chunks]
+                gone = pc.or_(gone, pa.array(np.concatenate(more)))
         whole &= ~gone.to_numpy(**cells.copied(gone))
     return None if whole.all() else np.flatnonzero(whole)
 

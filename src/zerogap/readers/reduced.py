@@ -34,7 +34,8 @@ def write_without(
     Lines of text that are kept stay as they are, byte for byte; spreadsheets, JSON and Arrow files
     become Parquet files or are refused.
     """
-    with open_as(source, format, _UNLIMITED) as (_, kind):
+    is_table = encoder is not None and bool(encoder.columns)
+    with open_as(source, format, _UNLIMITED, is_table) as (_, kind):
         pass
     if kind == "npz":
         with np.load(source, allow_pickle=False) as arrays:
@@ -77,7 +78,7 @@ def _table_lines(table: TableFile, rows: set[int]) -> Iterator[bytes]:
     encoding = "utf-16-le" if how.encoding == "utf-16" else how.encoding
     encoding = "utf-8" if encoding == "utf-8-sig" else encoding
     raw: list[str] = []
-    with table.opened() as stream:
+    with table.as_it_is() as stream:
         text = text_lines(Raw(stream), how.encoding)
 
         def seen() -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 from zerogap.readers.columns import Column, Number
 from zerogap.readers.files import DataError
@@ -31,7 +32,8 @@ class Roles:
                 if name is not None and name not in names:
                     raise DataError(f"has no column {name!r} for {option}; {listed(names)}")
         named_ones = [name for name in names if name not in file.unnamed] or names
-        self.target = find_target(names if target in names else named_ones, target, labelled=True)
+        known = names if target in names else named_ones
+        self.target = find_target(known, target, labelled=True, sheets=file.sheets)
         for copy in file.copies:
             if copy.startswith(f"{self.target} (") and copy not in options.drop:
                 raise DataError(
@@ -62,8 +64,13 @@ def tell_codes(file: TableFile, learnt: Sequence[Column]) -> None:
             )
 
 
-def find_target(names: list[str], target: str | None, labelled: bool) -> str | None:
-    """Return the name of the target column, None if it need not be there and is not."""
+def find_target(
+    names: list[str], target: str | None, labelled: bool, sheets: tuple[str, ...] = ()
+) -> str | None:
+    """Return the name of the target column, None if it need not be there and is not.
+
+    `sheets` are those of a spreadsheet, of which the first one was read.
+    """
     if target is None and names[-1].lower() in _TARGETS:
         target = names[-1]
     if target in names or not labelled:
@@ -73,7 +80,14 @@ def find_target(names: list[str], target: str | None, labelled: bool) -> str | N
         if target is None
         else f"has no column {target!r}"
     )
-    if len(names) == 1:
+    alike = get_close_matches(str(target).casefold(), [name.casefold() for name in names], 1)
+    if target is not None and alike:
+        name = next(name for name in names if name.casefold() == alike[0])
+        hint = f"did you mean --target {shlex.quote(name)}?"
+    elif sheets:
+        others = ", ".join(shlex.quote(name) for name in sheets[1:])
+        hint = f"this is sheet {sheets[0]!r}: --sheet reads another one, of {others}"
+    elif len(names) == 1:
         hint = "--sep SIGN tells what parts the cells, if they are several"
     else:
         hint = "--no-header tells that the first line names none, --skip-lines 1 that they follow"

@@ -21,8 +21,8 @@ _PIECE = 1 << 20  # bytes of a part looked at together
 _LOOKED_AT = 50  # rows from which a title above the table is told
 
 
-def read_sheet(stream: Stream, options: TableOptions) -> tuple[Any, int, dict[str, str]]:
-    """Return a sheet, the number of its first row of data, and the guesses: which sheet it is.
+def read_sheet(stream: Stream, options: TableOptions) -> tuple[Any, int, tuple[str, ...]]:
+    """Return a sheet, the number of its first row of data, and the sheets if none was named.
 
     Cells that hold formulas have the values that were last computed.  Empty rows are left out.
     """
@@ -61,18 +61,17 @@ def _check_parts(content: io.BytesIO, max_bytes: int) -> None:
                 raise DataError("is a spreadsheet whose tags are nested as those of none are")
 
 
-def _read(book: Any, options: TableOptions) -> tuple[Any, int, dict[str, str]]:
+def _read(book: Any, options: TableOptions) -> tuple[Any, int, tuple[str, ...]]:
     names = book.sheetnames
-    guesses = {}
-    if options.sheet is None and len(names) > 1:
-        guesses["sheet"] = f"{names[0]!r}, the first of {len(names)} (--sheet NAME for another)"
+    several = tuple(names) if options.sheet is None and len(names) > 1 else ()
     if options.sheet is not None and options.sheet not in names:
         raise DataError(f"has no sheet {options.sheet!r}; its sheets are {', '.join(names)}")
     sheet = book[options.sheet or names[0]]
     rows: Any = islice(sheet.iter_rows(values_only=True), options.skip_lines, None)
     if not options.skip_lines:
         first = list(islice(rows, _LOOKED_AT))
-        refuse_title([["" if cell is None else str(cell) for cell in row] for row in first], "row")
+        texts = [["" if cell is None else str(cell) for cell in row] for row in first]
+        refuse_title(texts, "row", list(range(len(texts))))
         rows = chain(first, rows)
     number = options.skip_lines
     header: tuple[Any, ...] = ()
@@ -82,14 +81,15 @@ def _read(book: Any, options: TableOptions) -> tuple[Any, int, dict[str, str]]:
             break
     width = max((k + 1 for k, cell in enumerate(header) if cell is not None), default=0)
     if not width:
-        raise DataError("has a sheet without cells")
+        rest = f"; its sheets are {', '.join(names)} (--sheet)" if several else ""
+        raise DataError(f"has a sheet without cells{rest}")
     columns: list[list[Any]] = [[] for _ in range(width)]
     if options.header is False or options.names:
         for cell, column in zip(header, columns, strict=False):
             column.append(cell)
         header, number = options.names or ("",) * width, number - 1
     _fill(columns, rows, width)
-    return _table([str(name).strip() for name in header[:width]], columns), number + 1, guesses
+    return _table([str(name).strip() for name in header[:width]], columns), number + 1, several
 
 
 def _fill(columns: list[list[Any]], rows: Any, width: int) -> None:

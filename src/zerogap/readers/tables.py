@@ -19,6 +19,7 @@ from zerogap.readers.files import DataError, Stream
 from zerogap.readers.json_tables import read_json
 from zerogap.readers.options import TableOptions
 from zerogap.readers.reading import CellError
+from zerogap.readers.respelling import respelt
 from zerogap.readers.sheets import read_sheet
 
 _BLOCK = 1 << 23  # bytes of text that pyarrow reads at a time: no line may be longer
@@ -49,6 +50,8 @@ class TableFile:
 
     Attributes
     ----------
+    opened, as_it_is : callable
+        Open the file as pyarrow reads it, and byte by byte.
     names : tuple of str
         Of the columns; all different.
     unnamed : set of str
@@ -70,7 +73,7 @@ class TableFile:
         options: TableOptions,
         decimal: str | None = None,
     ) -> None:
-        self.opened, self.kind, self.options = opened, kind, options
+        self.opened, self.as_it_is, self.kind, self.options = opened, opened, kind, options
         self.guesses: dict[str, str] = {}
         self.notes: list[str] = []
         self.is_short = True  # text that is in memory whole when its dialect is guessed
@@ -80,6 +83,7 @@ class TableFile:
         self.dialect = dialects.Dialect(decimal=options.decimal or decimal or ".")
         self._whole: Any = None  # of formats that have no other way
         self.first_row = 1  # of a sheet
+        self.sheets: tuple[str, ...] = ()  # where none was named, and there are several
         self.is_text = kind in ("csv", "tsv")
         with arrow_errors(kind):
             if self.is_text:
@@ -88,6 +92,10 @@ class TableFile:
                     self.quoted = stream.quoted
                 short = self.is_short = len(sample) < dialects.SAMPLE
                 self.dialect, self.guesses = dialects.guess(sample, short, kind, options, decimal)
+                self.quoted |= self.dialect.quote != '"'
+                if self.dialect.rules:
+                    how = self.dialect.rules, self.dialect.encoding
+                    self.opened = respelt(opened, *how)
                 given = self.dialect.names
             else:
                 given = tuple(self._schema().names)
@@ -181,7 +189,7 @@ class TableFile:
     def line(self, row: int) -> int:
         """Return the line of a row, both counted from 1 and 0: quoted cells may hold lines."""
         skip = self.dialect.skip_lines
-        with self.opened() as stream:
+        with self.as_it_is() as stream:
             text = dialects.text_lines(Raw(stream), self.dialect.encoding)
             reader = self.dialect.lines(islice(text, skip, None))
             records, before = row + 1 + self.dialect.header, 0
@@ -270,7 +278,9 @@ class TableFile:
                 column_names=list(self.names),
                 encoding="utf8" if how.encoding in ("utf-8", "utf-8-sig") else how.encoding,
             ),
-            csv.ParseOptions(delimiter=how.sep, newlines_in_values=self.quoted, **skip),
+            csv.ParseOptions(
+                delimiter=how.sep, quote_char=how.quote, newlines_in_values=self.quoted, **skip
+            ),
             csv.ConvertOptions(
                 column_types={name: _coded(type_) for name, type_ in types.items()},
                 include_columns=only,
@@ -293,13 +303,16 @@ class TableFile:
             return f"has a line that is too long: more than {PIECE:,} bytes"
         if (found := _BAD_ROW.match(message)) and self.is_text:
             line = self._first_bad_line()
-            return f"line {line}: e{found[1]}; --skip-bad-lines leaves such lines out"
+            hint = "--skip-bad-lines leaves such lines out"
+            if (sign := re.search(r"got \d+: *(#|//|%)", message)) is not None:
+                hint = f"--comment '{sign[1]}' passes over lines that begin with it, {hint}"
+            return f"line {line}: e{found[1]}; {hint}"
         return message
 
     def _first_bad_line(self) -> int:
         """Return the first line with more or fewer cells than there are columns."""
         skip, before = self.dialect.skip_lines, 0
-        with self.opened() as stream:
+        with self.as_it_is() as stream:
             text = dialects.text_lines(Raw(stream), self.dialect.encoding)
             reader = self.dialect.lines(islice(text, skip, None))
             for record in reader:
@@ -321,10 +334,13 @@ class TableFile:
         if self._whole is None:
             with self.opened() as stream:
                 if self.kind == "xlsx":
-                    self._whole, self.first_row, names = read_sheet(stream, self.options)
-                    self.guesses |= names
+                    self._whole, self.first_row, self.sheets = read_sheet(stream, self.options)
+                    if self.sheets:
+                        of = f"the first of {len(self.sheets)} (--sheet NAME for another)"
+                        self.guesses["sheet"] = f"{self.sheets[0]!r}, {of}"
                 elif self.kind == "jsonl":
-                    self._whole = read_json(self.opened)
+                    found = read_json(self.opened, self.options.skip_bad_lines)
+                    self._whole, self.bad_lines = found
                 else:
                     self._whole = _arrow(stream)
         return self._whole
