@@ -309,7 +309,7 @@ def test_what_cannot_be_certified_is_refused(model, message):
 
 
 def test_misuse_is_refused():
-    with pytest.raises(ValueError, match="has no coef_: fit it first"):
+    with pytest.raises(ValueError, match="Ridge is not fitted: call its fit first"):
         zg.certify(Ridge(), X, y)
     joint = LogisticRegression().fit(XM, NAMES)
     with pytest.raises(ValueError, match="no row of class c: give the data of the fit"):

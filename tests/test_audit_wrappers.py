@@ -5,17 +5,28 @@ import warnings
 import numpy as np
 import pytest
 from sklearn import linear_model as lm
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import make_classification, make_regression
-from sklearn.ensemble import BaggingClassifier, VotingClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
-from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multioutput import (
+    ClassifierChain,
+    MultiOutputClassifier,
+    MultiOutputRegressor,
+    RegressorChain,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, NuSVR
@@ -57,6 +68,7 @@ OPTIMAL = [
     (GridSearchCV(lm.QuantileRegressor(), {"alpha": [0.01, 0.1]}, cv=3), LINE),
     (SVC(kernel="linear", C=0.3, tol=1e-6, class_weight={1: 2.0}), TWO),
     (SVC(kernel="linear", C=0.3, tol=1e-6), THREE),
+    (SVC(kernel="linear", C=0.3, tol=1e-6, class_weight="balanced"), THREE),
     (SVR(kernel="linear", C=0.3, tol=1e-6), LINE),
     (NuSVC(kernel="linear", nu=0.9, tol=1e-6), TWO),
     (NuSVC(kernel="linear", nu=0.9, tol=1e-6), THREE),
@@ -68,6 +80,10 @@ OPTIMAL = [
     (OneVsRestClassifier(LOGISTIC), THREE),
     (OneVsRestClassifier(LOGISTIC), LABELS),
     (OneVsOneClassifier(LOGISTIC), THREE),
+    (OutputCodeClassifier(LOGISTIC, random_state=0), THREE),  # one of its columns is constant
+    (ClassifierChain(LOGISTIC, order=[1, 0]), LABELS),
+    (RegressorChain(lm.Ridge()), PLANE),
+    (lm.RANSACRegressor(lm.Ridge(), min_samples=20, random_state=0), LINE),
     (MultiOutputRegressor(lm.Ridge()), PLANE),
     (MultiOutputClassifier(LOGISTIC), LABELS),
     (TransformedTargetRegressor(lm.Ridge(), transformer=StandardScaler()), LINE),
@@ -134,6 +150,16 @@ def test_the_primal_of_huber_is_scikit_learn_s():
             "holds a frozen model: certify that one",
         ),
         (GridSearchCV(LOGISTIC, {"C": [1.0]}, refit=False), TWO, "needs refit=True"),
+        (NuSVC(kernel="linear", class_weight={1: 2.0}), TWO, "NuSVC with class weights"),
+        (ClassifierChain(LOGISTIC, cv=3), LABELS, "cv, whose predictions are not kept"),
+        (StackingClassifier([("a", LOGISTIC)]), TWO, "on predictions that it does not keep"),
+        (AdaBoostClassifier(LOGISTIC, n_estimators=2), TWO, "keeps no weights of the rows"),
+        (AdaBoostClassifier(n_estimators=2), TWO, "AdaBoostClassifier cannot be certified"),
+        (BaggingClassifier(n_estimators=2), TWO, "DecisionTreeClassifier cannot be certified"),
+        (lm.MultiTaskElasticNet(), PLANE, "an L1 penalty of the weights of all targets"),
+        (lm.LarsCV(cv=3), LINE, "LarsCV cannot be certified: it adds feature after feature"),
+        (lm.LassoLarsIC(), LINE, "LassoLarsIC cannot be certified: it has an L1 penalty"),
+        (lm.TheilSenRegressor(), LINE, "it is a median of fits"),
     ],
     ids=lambda v: repr(v)[:40].strip("([") if hasattr(v, "fit") else "",
 )
@@ -152,3 +178,37 @@ def test_folds_that_cannot_be_drawn_again_are_refused():
     model = CalibratedClassifierCV(LinearSVC(), cv=StratifiedKFold(3, shuffle=True)).fit(*TWO)
     with pytest.raises(UnknownObjective, match="folds that cannot be drawn again"):
         zg.certify(model, *TWO)
+
+
+@pytest.mark.parametrize("data", [TWO, THREE], ids=["two", "three"])
+def test_weights_of_rows_multiply_those_of_classes(data):
+    X, y = data
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    model = SVC(kernel="linear", C=0.3, tol=1e-6, class_weight={1: 3.0})
+    model.fit(X, y, sample_weight=weights)
+    assert_near_optimal(model, X, y, tol=1e-4, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LOGISTIC,
+        SVC(kernel="linear"),
+        CalibratedClassifierCV(LOGISTIC),
+        OneVsRestClassifier(LOGISTIC),
+    ],
+    ids=short,
+)
+def test_what_is_not_fitted_is_refused(model):
+    with pytest.raises(ValueError, match="is not fitted: call its fit first"):
+        zg.certify(clone(model), *TWO)
+
+
+def test_misused_data_are_refused():
+    model = lm.Ridge().fit(*LINE)
+    with pytest.raises(ValueError, match="LogisticRegression is a class: give a fitted model"):
+        zg.certify(lm.LogisticRegression, *TWO)
+    with pytest.raises(ValueError, match=r"two dimensions, rows and features, got shape \(5,\)"):
+        zg.certify(model, LINE[0][0], LINE[1])
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\), y has 150 rows"):
+        zg.certify(model, *LINE, sample_weight=np.ones(3))

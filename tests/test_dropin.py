@@ -163,6 +163,21 @@ def test_quantiles_of_raw_columns_are_proved():
         assert model.coef_[10] == 0.0
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e9])
+@pytest.mark.parametrize("noise", [0.0, 1e-6])
+def test_quantiles_far_from_zero_are_proved(offset, noise):
+    """What is proved is a share of the deviations, not of the targets; none are left by one row."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4)) + 1e4
+    y = offset + noise * rng.normal(size=60)
+    model = linear_model.QuantileRegressor(alpha=0.1).fit(X, y)
+    assert model.certificate_.gap <= 1e-6 * model.certificate_.primal
+    assert zg.certify(model, X, y).gap <= 1e-6 * model.certificate_.primal
+    alone = linear_model.QuantileRegressor().fit(X[:1], y[:1])
+    assert alone.certificate_.gap == 0.0
+    assert alone.predict(X[:1]) == y[0]
+
+
 def test_a_class_without_weight_is_never_predicted():
     model = linear_model.LogisticRegression(class_weight={"b": 0.0}).fit(*WINE)
     assert set(model.predict(WINE[0])) == {"a", "c"}

@@ -83,9 +83,10 @@ def test_glmnet_scales_columns_and_targets(zerogap, table):
         (b"a,b\n", ("--loss", "squared", "--lam", 1), "has no coefficients"),
         (b"age,inf\n", ("--loss", "squared", "--lam", 1), "which is no weight"),
         (b"age,1\n", ("--loss", "squared", "--lam", 1), "use the same names"),
+        (b"\xff\xfe", ("--loss", "squared", "--lam", 1), "is no table of coefficients"),
         (b"solver_type L1R_LR\nnr_feature 1\nbias 1\nw\n1\n1\n", (), "type L1R_LR cannot be"),
     ],
-    ids=["pickle", "archive", "objective", "words", "empty", "infinite", "names", "l1"],
+    ids=["pickle", "archive", "objective", "words", "empty", "infinite", "names", "bytes", "l1"],
 )
 def test_what_is_refused(zerogap, table, tmp_path, content, options, message):
     path = tmp_path / "model"
@@ -93,3 +94,23 @@ def test_what_is_refused(zerogap, table, tmp_path, content, options, message):
     outcome = zerogap("audit", path, table[0], *options)
     assert outcome.exit_code == 1
     assert message in outcome.stderr
+
+
+def test_the_class_of_scores_above_zero_is_said_and_chosen(zerogap, tmp_path):
+    data, path = tmp_path / "data.csv", tmp_path / "coefficients.csv"
+    x = np.array([-2.0, -1.0, 0.5, 1.0, 3.0, -0.2])
+    benign = np.array([0, 1, 0, 1, 1, 0])
+    pd.DataFrame({"x": x, "kind": np.where(benign, "benign", "malignant")}).to_csv(
+        data, index=False
+    )
+    model = zg.LinearClassifier("logistic", lam=0.1, tol=1e-10).fit(x[:, None], benign)
+    path.write_text(f"x,{model.coef_[0, 0]:.17g}\n(Intercept),{model.intercept_[0]:.17g}\n")
+    options = ["--target", "kind", "--loss", "logistic", "--lam", 0.1, "--json"]
+    other = json.loads(zerogap("audit", path, data, *options).stdout)
+    assert other["positive"] == "malignant"
+    assert other["relative_gap"] > 0.1
+    report = json.loads(zerogap("audit", path, data, *options, "--positive", "benign").stdout)
+    assert report["positive"] == "benign"
+    assert report["relative_gap"] <= 1e-9
+    outcome = zerogap("audit", path, data, *options, "--positive", "neither")
+    assert "not one of two classes: the data have benign, malignant" in outcome.stderr

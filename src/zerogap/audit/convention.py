@@ -110,6 +110,8 @@ def targets_of(
     if y.ndim not in (1, 2):
         raise ValueError(f"y must have one or two dimensions, got shape {y.shape}")
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    if weights.shape != (len(y),):
+        raise ValueError(f"sample_weight has shape {weights.shape}, y has {len(y)} rows")
     if convention.scales_weights:
         weights = weights / weights.mean()
     if not hasattr(model, "classes_"):

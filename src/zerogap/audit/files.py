@@ -98,7 +98,11 @@ def read_coefficients(path: str | Path) -> Any:
     weights: list[float] = []
     names: list[str] = []
     intercept = 0.0
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no table of coefficients, which is text: {error}") from None
+    for number, line in enumerate(lines, 1):
         cells = [
             cell.strip().strip("\"'") for cell in re.split(r"[,;\t]|\s+", line) if cell.strip()
         ]

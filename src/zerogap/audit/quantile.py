@@ -63,22 +63,40 @@ def program_of(model: Any, X: Any, y: Any, sample_weight: Any) -> Program:
 
 
 def objective(program: Program, w: np.ndarray, b: float) -> tuple[float, float]:
-    """Return P(w, b), and a bound of how far rounding may have moved it."""
-    scores = program.X @ w
-    r, q = program.y - scores - b, program.quantile
+    """Return P(w, b), and a bound of how far rounding may have moved it.
+
+    Residuals are computed in twice the precision, so those of a model that fits exactly are zero.
+    """
+    left, lost = _difference(program.y, program.X @ w)
+    r, more = _difference(left, b)
+    lost, q = lost + more, program.quantile
+    r = r + lost
+    sizes = gamma(4) * np.abs(lost) + gamma(program.X.shape[1] + 2) * (abs(program.X) @ np.abs(w))
     value = program.share @ np.maximum(q * r, (q - 1.0) * r) + program.alpha * np.abs(w).sum()
-    sizes = abs(program.X) @ np.abs(w) + abs(b) + np.abs(program.y)
-    size = program.share @ sizes + program.alpha * np.abs(w).sum()
-    return float(value), float(gamma(sum(program.X.shape) + 8) * size)
+    blur = program.share @ sizes * (1.0 + 1e-12) + gamma(sum(program.X.shape) + 8) * value
+    return float(value), float(blur)
+
+
+def _difference(a: np.ndarray, b: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return a - b as rounded, and what rounding has taken from it, exactly (Knuth's TwoSum)."""
+    rounded = a - b
+    part = rounded - a
+    return rounded, (a - (rounded - part)) - (b + part)
 
 
 def solve_program(program: Program) -> Solved:
-    """Solve the linear program; with an intercept, on dense columns minus their means."""
-    if not program.fit_intercept or sparse.issparse(program.X):
+    """Solve the linear program; with an intercept, from columns and targets around zero.
+
+    Subtraction moves each number by one rounding of its result, which the bounds allow for.
+    """
+    if not program.fit_intercept:
         return _solve(program)
-    origin = program.X.mean(axis=0)
-    found = _solve(program._replace(X=program.X - origin))
-    return found._replace(b=found.b - float(origin @ found.w))
+    X, y, share, q = program[:4]
+    middle = _quantile(y, share, q)
+    origin = np.zeros(X.shape[1]) if sparse.issparse(X) else X.mean(axis=0)
+    rows = X if sparse.issparse(X) else X - origin
+    found = _solve(program._replace(X=rows, y=y - middle))
+    return found._replace(b=found.b - float(origin @ found.w) + middle)
 
 
 def _solve(program: Program) -> Solved:
@@ -144,12 +162,12 @@ def lower_bound(program: Program, v: np.ndarray) -> float:
     start = _quantile(y, p, q) if free else 0.0
     most, blur = objective(program, np.zeros(X.shape[1]), start)
     largest_w = (most + blur) / alpha
-    slopes = np.abs(X.T @ v) + gamma(len(y) + 2) * (abs(X).T @ np.abs(v))
+    slopes = np.abs(X.T @ v) + gamma(len(y) + 3) * (abs(X).T @ np.abs(v))
     excess = max(0.0, float(slopes.max(initial=0.0)) - alpha)
     largest_b = float((np.abs(y) + _largest(X, axis=1) * largest_w).max())
     unbalanced = abs(float(v.sum())) + gamma(len(y)) * float(np.abs(v).sum())
     lost = excess * largest_w + (unbalanced * largest_b if free else 0.0)
-    rounding = gamma(len(y) + 4) * float(np.abs(v) @ np.abs(y))
+    rounding = gamma(len(y) + 5) * float(np.abs(v) @ np.abs(y))
     return max(0.0, float(v @ y) - lost * (1.0 + 1e-12) - rounding)
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from zerogap.audit.bound import Audit, audit_all, combined
 from zerogap.audit.convention import (
@@ -17,7 +20,7 @@ from zerogap.audit.convention import (
 )
 from zerogap.audit.parts import Part, bare
 from zerogap.audit.quantile import audit_quantile
-from zerogap.audit.table import convention_of
+from zerogap.audit.table import convention_of, refusal
 from zerogap.audit.wrappers import parts_of
 from zerogap.losses import Loss, as_loss
 from zerogap.problem import Problem
@@ -167,10 +170,22 @@ def audit(
     random_state: Any = 0,
 ) -> Audit:
     """Do the work of `certify`."""
+    _require_fitted(model)
     programs = _quantile_parts(model, X, y, sample_weight, convention)
     if not programs:
         return audit_all(*posed(model, X, y, sample_weight, convention), effort, random_state)
     return combined([audit_quantile(part) for part in programs])
+
+
+def _require_fitted(model: Any) -> None:
+    """Refuse a class, and an estimator that has not been fitted."""
+    if isinstance(model, type):
+        raise ValueError(f"{model.__name__} is a class: give a fitted model of it")
+    try:
+        if isinstance(model, BaseEstimator):
+            check_is_fitted(model)
+    except NotFittedError:
+        raise ValueError(f"{type(model).__name__} is not fitted: call its fit first") from None
 
 
 def _quantile_parts(
@@ -205,15 +220,15 @@ def _posed_part(part: Part) -> tuple[list[Problem], list[Answer]]:
     kernel = getattr(model, "kernel", "linear")
     require(kernel == "linear", model, f"kernel={kernel!r}")
     if not hasattr(model, "coef_"):
-        raise ValueError(
-            f"{type(model).__name__} has no coef_: fit it first, and only linear models work"
-        )
+        raise refusal(model)
     convention = convention_of(model) if part.convention is None else part.convention
-    n_features = np.shape(model.coef_)[-1]
-    if np.shape(X)[1] != n_features:
-        raise ValueError(f"the model has {n_features} features, X has {np.shape(X)[1]}")
+    n_features, shape = np.shape(model.coef_)[-1], np.shape(X)
+    if len(shape) != 2:
+        raise ValueError(f"X must have two dimensions, rows and features, got shape {shape}")
+    if shape[1] != n_features:
+        raise ValueError(f"the model has {n_features} features, X has {shape[1]}")
     targets, weights = targets_of(model, part.y, part.sample_weight, convention)
-    answers = models_of(model, convention, np.shape(X)[0])
+    answers = models_of(model, convention, shape[0])
     if len(answers) != len(targets):
         raise ValueError(
             f"the model predicts {len(answers)} targets at once, y has {len(targets)}: give the "

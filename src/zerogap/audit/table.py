@@ -9,6 +9,8 @@ from zerogap.audit import scikit_learn as sk
 from zerogap.audit.convention import Convention, UnknownObjective, is_ours, package_of
 
 _L1 = "has an L1 penalty and no L2 one"
+_ROWS = "has an L1 penalty of the weights of all targets together"
+_GREEDY = "adds feature after feature, and minimises nothing over all of them"
 _NO_LOSS = "has a loss that no certificate is known for yet"
 
 #: class -> reader of what a fitted model of scikit-learn minimises
@@ -33,16 +35,34 @@ READERS: dict[str, Callable[[Any], Convention]] = {
 
 #: class -> why no certificate can be given
 REFUSED = {
+    "ARDRegression": "has a penalty of its own for each feature",
+    "AdaBoostClassifier": "keeps no weights of the rows of its models",
+    "AdaBoostRegressor": "keeps no weights of the rows of its models",
     "GammaRegressor": _NO_LOSS,
+    "Lars": _GREEDY,
+    "LarsCV": _GREEDY,
     "Lasso": _L1,
     "LassoCV": _L1,
     "LassoLars": _L1,
+    "LassoLarsCV": _L1,
+    "LassoLarsIC": _L1,
+    "LinearDiscriminantAnalysis": "minimises no loss of rows",
     "LinearRegression": "has no penalty",
+    "MultiTaskElasticNet": _ROWS,
+    "MultiTaskElasticNetCV": _ROWS,
+    "MultiTaskLasso": _ROWS,
+    "MultiTaskLassoCV": _ROWS,
+    "OneClassSVM": _NO_LOSS,
+    "OrthogonalMatchingPursuit": _GREEDY,
+    "OrthogonalMatchingPursuitCV": _GREEDY,
     "PassiveAggressiveClassifier": "minimises nothing over all rows",
     "PassiveAggressiveRegressor": "minimises nothing over all rows",
     "Perceptron": "minimises a loss whose optimum is w = 0",
     "PoissonRegressor": _NO_LOSS,
     "SGDOneClassSVM": _NO_LOSS,
+    "StackingClassifier": "trains its last model on predictions that it does not keep",
+    "StackingRegressor": "trains its last model on predictions that it does not keep",
+    "TheilSenRegressor": "is a median of fits to parts of the rows",
     "TweedieRegressor": _NO_LOSS,
 }
 
@@ -58,17 +78,33 @@ def convention_of(model: Any) -> Convention:
             model.fit_intercept,
             class_weight=getattr(model, "class_weight", None),
         )
-    cls = next((c for c in type(model).__mro__ if package_of(c) == "zerogap"), type(model))
-    name = cls.__name__  # a subclass of our own minimises the same
-    if package_of(cls) in ("sklearn", "zerogap"):
-        if name in READERS:
-            return READERS[name](model)
-        if name in REFUSED:
-            raise UnknownObjective(
-                f"{name} cannot be certified: it {REFUSED[name]}; with loss= and lam= it is "
-                f"measured against another objective"
-            )
-    raise UnknownObjective(
+    name = _name_of(model)
+    if name in READERS:
+        return READERS[name](model)
+    raise refusal(model)
+
+
+def refusal(model: Any) -> UnknownObjective:
+    """Return an error that says why a model cannot be certified, by name."""
+    name = _name_of(model)
+    if name in REFUSED:
+        return UnknownObjective(
+            f"{name} cannot be certified: it {REFUSED[name]}"
+            + "; with loss= and lam= it is measured against another objective"
+            * hasattr(model, "coef_")
+        )
+    name = type(model).__name__
+    if not hasattr(model, "coef_"):
+        return UnknownObjective(
+            f"{name} cannot be certified: it has no coef_, and no linear models that are known"
+        )
+    return UnknownObjective(
         f"no convention is known for {name}: give loss= and lam=, or use one of "
         f"{', '.join(sorted(READERS))}"
     )
+
+
+def _name_of(model: Any) -> str:
+    """Return the name of a class of scikit-learn or of ours; a subclass of ours minimises alike."""
+    cls = next((c for c in type(model).__mro__ if package_of(c) == "zerogap"), type(model))
+    return cls.__name__ if package_of(cls) in ("sklearn", "zerogap") else ""

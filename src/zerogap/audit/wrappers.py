@@ -64,11 +64,19 @@ def _elimination(part: Part) -> list[Part]:
     return [replace(part, model=part.model.estimator_, X=part.model.transform(part.X))]
 
 
+def _by_column(part: Part, targets: np.ndarray) -> list[Part]:
+    """One model for each column of targets; of a constant one there is nothing to minimise."""
+    found = zip(part.model.estimators_, targets.T, strict=True)
+    return [
+        replace(part, model=model, y=column)
+        for model, column in found
+        if type(model).__name__ != "_ConstantPredictor"
+    ]
+
+
 def _against_rest(part: Part) -> list[Part]:
     labels = part.model.label_binarizer_.transform(part.y)
-    columns = labels.toarray() if sparse.issparse(labels) else labels
-    found = zip(part.model.estimators_, columns.T, strict=True)
-    return [replace(part, model=model, y=column) for model, column in found]
+    return _by_column(part, labels.toarray() if sparse.issparse(labels) else labels)
 
 
 def _pairs(part: Part) -> list[Part]:
@@ -83,10 +91,31 @@ def _pairs(part: Part) -> list[Part]:
     return found
 
 
+def _codes(part: Part) -> list[Part]:
+    """One model for each column of the code book, a sign for each class."""
+    return _by_column(part, part.model.code_book_[np.searchsorted(part.model.classes_, part.y)])
+
+
+def _chain(part: Part) -> list[Part]:
+    """One model for each target, those before it among its features."""
+    chain, targets = part.model, np.asarray(part.y)
+    require(chain.cv is None, chain, "cv, whose predictions are not kept,")
+    found = []
+    for k, model in enumerate(chain.estimators_):
+        before, now = targets[:, chain.order_[:k]], targets[:, chain.order_[k]]
+        stack = sparse.hstack if sparse.issparse(part.X) else np.hstack
+        found.append(replace(part, model=model, X=stack([part.X, before]), y=now))
+    return found
+
+
+def _inliers(part: Part) -> list[Part]:
+    """The model of the rows that were found to agree."""
+    rows = part.rows(np.flatnonzero(part.model.inlier_mask_))
+    return [replace(part, model=part.model.estimator_, **rows)]
+
+
 def _outputs(part: Part) -> list[Part]:
-    columns = np.asarray(part.y).T
-    found = zip(part.model.estimators_, columns, strict=True)
-    return [replace(part, model=model, y=column) for model, column in found]
+    return _by_column(part, np.asarray(part.y))
 
 
 def _votes(part: Part) -> list[Part]:
@@ -143,17 +172,20 @@ def _machine(part: Part) -> list[Part]:
     """
     model, y = part.model, np.asarray(part.y)
     require(model.kernel == "linear", model, f"kernel={model.kernel!r}")
-    require(part.sample_weight is None, model, "sample weights")
-    require(getattr(model, "class_weight", None) is None, model, "class weights")
+    nu = type(model).__name__ != "SVC"
+    require(not nu or part.sample_weight is None, model, "sample weights")
+    require(not nu or getattr(model, "class_weight", None) is None, model, "class weights")
     if not hasattr(model, "classes_"):
         return [_nu_regression(part)]
     codes, coef = np.searchsorted(model.classes_, y), _dense(model.coef_)
+    weights = np.ones(len(y)) if part.sample_weight is None else np.asarray(part.sample_weight)
+    part = replace(part, sample_weight=weights * model.class_weight_[codes])
     found, sizes = [], np.cumsum([0, *model.n_support_])
     for k, (i, j) in enumerate(combinations(range(len(model.classes_)), 2)):
         rows = part.rows(np.flatnonzero((codes == i) | (codes == j)))
         positive = i if len(model.classes_) > 2 else j  # libsvm's order, scikit-learn's for two
         rows["y"] = np.where(codes[(codes == i) | (codes == j)] == positive, 1.0, -1.0)
-        if type(model).__name__ == "NuSVC":
+        if nu:
             duals = abs(_dense(model.dual_coef_))
             first, second = duals[j - 1], duals[i]  # the row of the other class
             total = first[sizes[i] : sizes[i + 1]].sum() + second[sizes[j] : sizes[j + 1]].sum()
@@ -162,7 +194,7 @@ def _machine(part: Part) -> list[Part]:
             C = float(model.C)
         convention = Convention(Hinge(), from_C(C))
         pair = bare(coef[k], model.intercept_[k])
-        found.append(Part(pair, rows["X"], rows["y"], None, convention))
+        found.append(Part(pair, convention=convention, **rows))
     return found
 
 
@@ -195,6 +227,7 @@ WRAPPERS: dict[str, Callable[[Part], list[Part]]] = {
     "BaggingClassifier": _bags,
     "BaggingRegressor": _bags,
     "CalibratedClassifierCV": _calibrated,
+    "ClassifierChain": _chain,
     "FixedThresholdClassifier": _threshold,
     "GridSearchCV": _search,
     "HalvingGridSearchCV": _search,
@@ -206,9 +239,12 @@ WRAPPERS: dict[str, Callable[[Part], list[Part]]] = {
     "NuSVR": _machine,
     "OneVsOneClassifier": _pairs,
     "OneVsRestClassifier": _against_rest,
+    "OutputCodeClassifier": _codes,
+    "RANSACRegressor": _inliers,
     "RFE": _elimination,
     "RFECV": _elimination,
     "RandomizedSearchCV": _search,
+    "RegressorChain": _chain,
     "SVC": _machine,
     "SelectFromModel": _threshold,
     "TransformedTargetRegressor": _other_targets,

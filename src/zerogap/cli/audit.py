@@ -60,6 +60,14 @@ def register(app: Any) -> None:
             float, typer.Option("--C", help="The option -c of LIBLINEAR, which its file lacks.")
         ] = 1.0,
         eps: Annotated[float, typer.Option(help="The option -p of LIBLINEAR.")] = 0.1,
+        positive: Annotated[
+            str | None,
+            typer.Option(
+                metavar="CLASS",
+                help="The class of scores above zero, where the file does not name its classes; "
+                "the last in order if not given.",
+            ),
+        ] = None,
         tol: Annotated[
             float | None,
             typer.Option(help="Largest distance allowed, as a share of the objective."),
@@ -84,10 +92,13 @@ def register(app: Any) -> None:
             else:
                 given = open_data(data, target=target, **options)
                 known = _read(model, found_kind, given, C, eps, (loss, lam, l1_ratio))
-            found = _certify(known, found_kind, given, effort, (loss, lam, l1_ratio))
+            y, above = _with_positive(given.y, positive, found_kind, loss)
+            objective = (loss, lam, l1_ratio)
+            found = _certify(known, found_kind, given, y, effort, objective)
         low, high = found.at_least / found.primal, found.relative_gap
         if json:
             told = {"kind": found_kind.value, "at_least": found.at_least, "near": None}
+            told["positive"] = above
             if tol is not None:
                 told["near"] = high <= tol
             typer.echo(as_json(told | certificate_json(found)))
@@ -96,6 +107,7 @@ def register(app: Any) -> None:
                 [
                     ("model", f"{model} ({found_kind.value})"),
                     ("data", f"{given.name}: {given.X.shape[0]:,} rows"),
+                    *([] if above is None else [("positive class", above)]),
                     ("objective", f"{found.primal:.10g}"),
                     (
                         "optimum",
@@ -150,6 +162,26 @@ def _read(
     return audit.Glmnet(model.coef_[0], model.intercept_, lam, l1_ratio, family)
 
 
+def _with_positive(
+    y: Any, positive: str | None, kind: Kind, loss: Loss | None
+) -> tuple[Any, str | None]:
+    """Return targets, and the class of scores above zero where the file does not name classes."""
+    import numpy as np
+
+    from zerogap.losses import as_loss
+
+    named = kind in (Kind.ZEROGAP, Kind.LIBLINEAR)
+    two_sided = not named and loss is not None and as_loss(loss.value).task == "classification"
+    classes = np.unique(y).tolist() if two_sided else []
+    texts = [str(c) for c in classes]
+    if positive is None:
+        return y, texts[1] if len(texts) == 2 else None
+    if len(texts) != 2 or positive not in texts:
+        why = "the file names its classes" if named else f"the data have {', '.join(texts[:5])}"
+        raise ValueError(f"--positive {positive} is not one of two classes: {why}")
+    return np.where(np.asarray(y) == classes[texts.index(positive)], 1, -1), positive
+
+
 def _in_order(path: Path, model: Any, given: Any) -> Any:
     """Return coefficients in the order of the features, if those have the same names."""
     features = given.encoder.feature_names if given.encoder is not None else None
@@ -164,12 +196,12 @@ def _in_order(path: Path, model: Any, given: Any) -> Any:
 
 
 def _certify(
-    model: Any, kind: Kind, given: Any, effort: int, objective: tuple[Any, Any, float]
+    model: Any, kind: Kind, given: Any, y: Any, effort: int, objective: tuple[Any, Any, float]
 ) -> Any:
     from zerogap import audit
 
     loss, lam, l1_ratio = objective
-    data = (given.X, given.y)
+    data = (given.X, y)
     more: dict[str, Any] = {"sample_weight": given.sample_weight, "effort": effort}
     if kind in (Kind.ZEROGAP, Kind.LIBLINEAR, Kind.GLMNET):
         return audit.certify(model, *data, **more)

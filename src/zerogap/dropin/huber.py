@@ -52,23 +52,8 @@ class HuberRegressor(RegressorDropIn, linear_model.HuberRegressor):
     True
     """
 
-    def fit(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Fit coefficients, intercept and scale to a proved distance from their joint optimum.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
-
-        Returns
-        -------
-        self
-            The fitted model, with a `certificate_` of F / S.
-        """
+    def _fit_certified(self: Any, X: Any, y: Any, sample_weight: Any, **others: Any) -> Any:
+        """Fit coefficients, intercept and scale to a proved distance from their joint optimum."""
         self._validate_params()
         rows, targets = self._checked(X, y)
         weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
@@ -77,7 +62,7 @@ class HuberRegressor(RegressorDropIn, linear_model.HuberRegressor):
                 raise UnknownObjective("HuberRegressor with alpha=0 cannot be certified")
             run = _Scales(self, rows, targets, weights)
         except UnknownObjective as reason:
-            return self._fit_by_scikit_learn(reason, X, y, sample_weight, {})
+            return self._fit_by_scikit_learn(reason, X, y, sample_weight, others)
         found = run.best(self._previous(rows.shape[1]) if self.warm_start else None)
         self.certificate_, self.scale_ = found, np.float64(run.scale)
         w, b = run.result.w, run.result.b

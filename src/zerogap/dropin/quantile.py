@@ -32,23 +32,8 @@ class QuantileRegressor(RegressorDropIn, linear_model.QuantileRegressor):
     True
     """
 
-    def fit(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Solve the linear program, and prove how far the solution is from the optimum.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
-
-        Returns
-        -------
-        self
-            The fitted model, with a `certificate_`.
-        """
+    def _fit_certified(self: Any, X: Any, y: Any, sample_weight: Any, **others: Any) -> Any:
+        """Solve the linear program, and prove how far the solution is from the optimum."""
         self._validate_params()
         rows, targets = self._checked(X, y)
         if sample_weight is not None:
@@ -57,7 +42,7 @@ class QuantileRegressor(RegressorDropIn, linear_model.QuantileRegressor):
         try:
             program = program_of(self, rows, targets, sample_weight)
         except UnknownObjective as reason:
-            return self._fit_by_scikit_learn(reason, X, y, sample_weight, {})
+            return self._fit_by_scikit_learn(reason, X, y, sample_weight, others)
         found = solve_program(program)
         primal, blur = objective(program, found.w, found.b)
         gap = primal + blur - found.bound
