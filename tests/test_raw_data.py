@@ -19,7 +19,7 @@ from problems import make_data
 from zerogap.losses import ResidualLoss
 from zerogap.problem.centring import centred
 from zerogap.problem.certificate import Certificate
-from zerogap.problem.validation import describe_columns, warn_if_short
+from zerogap.problem.validation import describe_columns, describe_targets, warn_if_short
 from zerogap.rows import DenseRows
 from zerogap.solvers.rotation import rotated
 
@@ -277,6 +277,17 @@ def test_a_run_that_cannot_tell_columns_apart_names_them():
     X[:, 3] *= 1e8
     rows_of_matrix = zg.Problem(sparse.csr_matrix(X), rng.standard_normal(60), "squared", 1.0).rows
     assert describe_columns(rows_of_matrix).startswith("column 3 has values of")
+
+
+def test_a_run_that_cannot_tell_targets_apart_says_so():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((100, 5)) * [1.0, 100.0, 1e4, 1e-4, 1.0]
+    y = 1e9 + 1e-6 * (X @ (rng.standard_normal(5) / X.std(axis=0)))
+    assert "the targets are about 1e+09" in describe_targets(y)
+    assert not describe_targets(y - 1e9)
+    assert not describe_targets(np.full(9, 1e9))
+    with pytest.warns(ConvergenceWarning, match="the targets are about 1e.09 and differ by about"):
+        zg.LinearRegressor("squared", tol=1e-9, random_state=0).fit(X, y)
 
 
 @pytest.mark.parametrize(

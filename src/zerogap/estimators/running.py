@@ -17,7 +17,7 @@ from zerogap.estimators.threads import Budget, run_all
 from zerogap.estimators.updates import start_without
 from zerogap.problem import Problem
 from zerogap.problem.checks import as_seed
-from zerogap.problem.validation import class_factors, describe_columns
+from zerogap.problem.validation import class_factors, describe_columns, describe_targets
 from zerogap.regions import KnownRegion, ProofWithoutRows
 from zerogap.rows import CSRRows, DenseRows
 from zerogap.solvers import SDCA, Auto, BlockSDCA, Result, Solver, as_solver, solve
@@ -54,7 +54,9 @@ class Running(BaseEstimator):
         results = self._run(problems, as_solver(self.solver), jobs, until)
         self._about_columns = ""
         if any(result.stop_reason in ("stalled", "rounding") for result in results):
-            self._about_columns = describe_columns(X, getattr(self, "feature_names_in_", None))
+            names = getattr(self, "feature_names_in_", None)
+            about_targets = describe_targets(targets[0]) if loss.task == "regression" else ""
+            self._about_columns = about_targets or describe_columns(X, names)
         return results
 
     def _solve_streamed(self, store: Store) -> list[Result]:

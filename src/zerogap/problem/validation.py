@@ -18,6 +18,7 @@ from zerogap.problem.checks import check_weights
 from zerogap.rows import Rows
 
 _BLOCK = 1 << 24  # words between two looks at Ctrl-C
+FAR_TARGETS = 1e13  # size of the targets over their spread: of 53 bits ten are left, or fewer
 FAR_APART = 1e6  # from which sizes of columns are a reason for rounding; not tuned
 MOST_COMPARED = 1e9  # n d^2 up to which columns that nearly cancel are looked for: a second
 NEARLY_NOTHING = 1e-5  # of the spread of columns: its square is a tenth of a double's digits
@@ -239,6 +240,23 @@ def describe_columns(rows: Any, names: Any = None) -> str:
     return (
         f"{name(large)} has values of about {sizes[large]:.0e}, {name(small)} of about "
         f"{sizes[small]:.0e}: double precision does not resolve both in one model at this lam"
+    )
+
+
+def describe_targets(y: np.ndarray) -> str:
+    """Say that numbers to predict differ in digits that doubles hardly have, or nothing.
+
+    Examples
+    --------
+    >>> describe_targets(1e9 + 1e-6 * np.arange(4)).split(":")[0]
+    'the targets are about 1e+09 and differ by about 1e-06'
+    """
+    size, spread = float(np.abs(y).max()), float(np.std(y - y[0]))
+    if not size > FAR_TARGETS * spread > 0.0:
+        return ""
+    return (
+        f"the targets are about {size:.0e} and differ by about {spread:.0e}: doubles have hardly "
+        f"any digits for that difference, so record them as differences from one of them"
     )
 
 
