@@ -258,7 +258,7 @@ def _flat_from(loss: Loss) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Rule:
-    """What bounds of scores say of errors, and when that is enough."""
+    """How errors follow from bounds of scores, and which bounds are tight enough."""
 
     problem: Problem
     accuracy: float = 0.0  # of the error of a row, relative to
@@ -341,9 +341,9 @@ class _Search:
 
 
 def _starts(sharp: PrimalDualPair, rows: list[int]) -> Iterator[tuple[int, Answer]]:
-    """Yield rows and where to start without them: where a step of Newton's method leads.
+    """Yield rows, each with a start for the model without it: one step of Newton's method.
 
-    Its equations differ from those of all rows by one.  Losses with kinks stay where they are.
+    The Hessian is that of the other rows.  Losses with kinks start at the model of all rows.
     """
     factor, h = _factorised_hessian(sharp) if rows else (None, _NONE)
     problem, d = sharp.problem, sharp.problem.shape[1]
@@ -364,7 +364,7 @@ def _starts(sharp: PrimalDualPair, rows: list[int]) -> Iterator[tuple[int, Answe
 
 
 def _factorised_hessian(sharp: PrimalDualPair) -> tuple[Any, np.ndarray]:
-    """Return factors of the Hessian, or None if there is no use in them, and its rows' part."""
+    """Return the factorised Hessian, or None if it is not used, and the part of its rows."""
     problem = sharp.problem
     n, d = problem.shape
     known = type(problem.loss).stiffness is not Loss.stiffness and isinstance(problem.penalty, L2)

@@ -43,10 +43,10 @@ from zerogap.solvers import Result
 from zerogap.solvers.progress import Progress
 from zerogap.solvers.protocol import Answer
 
-SHARE_OF_TOL = 0.25  # of tol is asked from each solve: the rest is left for lambdas around it
-HALF_WITHIN = 1e-9  # relative: a class this close to half of all rows counts as half of them
-ENDS_WITHIN = 0.01  # how exactly the end of an interval is found, as a share of its length
-MOST_MODELS = 1e6  # that one hole may ask for: at a millisecond each, a quarter of an hour
+SHARE_OF_TOL = 0.25  # share of tol that each solve is run to: the rest serves lambdas around it
+HALF_WITHIN = 1e-9  # a class whose share is this close to 1/2 counts as half of the rows
+ENDS_WITHIN = 0.01  # error of an interval's end, as a share of its length
+MOST_MODELS = 1e6  # models that one hole may need: a quarter of an hour at a millisecond each
 
 
 class PathError(RuntimeError):
@@ -132,7 +132,7 @@ class Reach:
 def check_interval(
     make: Callable[..., Problem], lam_min: float | None, lam_max: float | None, tol: float
 ) -> tuple[Problem, float]:
-    """Return the problem at lam_min, and lam_max; refuse an interval that is none."""
+    """Return the problem at lam_min, and lam_max; refuse an empty interval."""
     if lam_min is None:
         raise ValueError("give lams, or lam_min for a path without holes")
     if not (is_positive(tol) and tol < 1):
@@ -289,7 +289,7 @@ def cover(
 
 
 def _width(left: Reach, right: Reach) -> float:
-    """Return the length of what lies between two intervals, on a logarithmic scale."""
+    """Return the width of the hole between two intervals, on a logarithmic scale."""
     return max(0.0, math.log(right.low / left.high))
 
 
@@ -300,7 +300,7 @@ def _edge(left: Reach, right: Reach) -> float:
 
 
 def _between(problem: Problem, left: Reach, right: Reach) -> tuple[float, Answer]:
-    """Return where in a hole to solve, and from where to start.
+    """Return a lambda in a hole at which to solve, and a start.
 
     New intervals will be about as long as the mean of their neighbours'.  So many of them fill the
     hole, side by side; the one in the middle comes first.  It starts at the mixture of its

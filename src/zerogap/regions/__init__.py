@@ -52,7 +52,7 @@ from zerogap.regions.enclosures import (
 
 __all__ = ["Region", "find_region"]
 
-_POINTS_PER_SIDE = 30  # at which intercepts are tried: the result is true for any number
+_POINTS_PER_SIDE = 30  # intercepts that are tried on each side: the bound holds for any number
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +79,9 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class ProofWithoutRows:
-    """What a proof says of the optimum, kept without the rows: `region` is found when asked for.
+    """What is left of a proof without the rows; the `region` is computed on first use.
 
-    It has the size of the dual variables, and the numbers of each row that the loss needs.
+    Its size is that of the dual variables, and of the numbers per row that the loss needs.
     """
 
     proved: ClassVar[bool] = True

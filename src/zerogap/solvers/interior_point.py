@@ -47,17 +47,17 @@ from zerogap.solvers.soft_l1 import sparsest
 from zerogap.solvers.wide_hessian import can_factorise
 
 _EMPTY = np.empty(0)
-NEAR_AN_END = 1e-6  # of a dual variable's range: one so near to an end is tried at the end itself
-LEAST_MU = 1e-26  # of the first mu: what rounding leaves of a gap is larger
-EXACT_GAP = 1e-14  # of the objective: no smaller mu or gap is worth having
-LAST_MU_OVER_GAP = 0.1  # mu ends at this share of the gap asked for: less of it shows more rounding
-CENTRED_TO = 0.1  # a Newton step that gains less than this, over a row's part, has reached the path
-MOST_CENTRINGS = 40  # Newton steps towards the central path
-LEAST_CORRECTED_STEP = 0.1  # predicted steps that are shorter are no reason for a correction
+NEAR_AN_END = 1e-6  # a dual variable nearer to a bound, as a share of its range, is tried at it
+LEAST_MU = 1e-26  # last mu over the first one: gaps are limited by rounding before that
+EXACT_GAP = 1e-14  # smallest mu or gap that is aimed at, as a share of the objective
+LAST_MU_OVER_GAP = 0.1  # last mu over the gap asked for: a smaller mu shows more rounding
+CENTRED_TO = 0.1  # a Newton step that gains less, in units of a row's part, is on the central path
+MOST_CENTRINGS = 40  # Newton steps towards the central path, at most
+LEAST_CORRECTED_STEP = 0.1  # shortest predicted step for which a correction is computed
 # part that mu falls by, and steps of that kind until Newton steps help: 11 steps on easy problems,
 # where 0.2 and 2 took 13
 SLOW_FALL, SLOW_STEPS = 0.1, 3
-STEPS_WITHOUT_GAIN = 12  # until a run has stalled; not tuned
+STEPS_WITHOUT_GAIN = 12  # steps after which a run has stalled; not tuned
 
 
 @dataclass
@@ -68,10 +68,10 @@ class InteriorPointState(State):
     rows: Any = None  # Lines or Votes
     coordinates: Any = None  # Lines, if there is an L1 penalty
     mu: float = math.inf
-    least: float = 0.0  # mu to end at
-    slow: int = 0  # steps one after another that gained little
-    centrings: int = 0  # Newton steps to the central path that may come
-    goal: float = math.inf  # mu of the last ones
+    least: float = 0.0  # the last mu
+    slow: int = 0  # consecutive steps that gained little
+    centrings: int = 0  # Newton steps to the central path that are still allowed
+    goal: float = math.inf  # mu of the last Newton steps to the central path
     tol: float = 0.0  # relative gap that is asked for
     idle: int = 0  # steps in which neither mu nor the least gap has fallen
     least_gap: float = math.inf
@@ -233,10 +233,9 @@ class InteriorPoint(Solver):
 
 
 def _at_ends(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray, tol: float) -> np.ndarray:
-    """Return dual variables with those that are almost zero, or at an end, right there.
+    """Return the dual variables, with those near zero or near a bound moved exactly there.
 
-    As those of rows without influence are at the optimum.  If that costs more than there is to
-    give away, they stay where they are.
+    That is where most of them are at the optimum.  If it costs too much of the gap, they stay.
     """
     settled = np.where(np.abs(alpha) <= NEAR_AN_END, 0.0, alpha)
     if settled.ndim == 1:

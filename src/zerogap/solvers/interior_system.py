@@ -12,11 +12,11 @@ from zerogap.solvers.line_search import flatter_step
 from zerogap.solvers.multiclass_hessian import all_scores, all_sums
 from zerogap.solvers.wide_hessian import hessian_of
 
-REFINEMENTS = 8  # of a direction at most, with and without conjugate gradients in turn
-COSTLY_RESIDUAL = 0.01  # of mu: residuals that cost more are solved for again; not tuned
-MOST_PRODUCTS = 100  # with the Hessian for one direction, at most: a guess, not tuned
-RESIDUAL_LEFT = 1e-12  # of the residual's square by conjugate gradients; refinement does the rest
-ROUNDING = np.finfo(np.float64).eps  # of sums over rows, by the root of their square sums
+REFINEMENTS = 8  # refinements of a direction at most, every second one by conjugate gradients
+COSTLY_RESIDUAL = 0.01  # a residual that costs more than this share of mu is solved for; not tuned
+MOST_PRODUCTS = 100  # products with the Hessian for one direction, at most; not tuned
+RESIDUAL_LEFT = 1e-12  # conjugate gradients stop at this share of |residual|^2
+ROUNDING = np.finfo(np.float64).eps  # error of a sum over rows, over the root of its square sum
 
 
 class System:
@@ -172,9 +172,9 @@ class System:
         return max(fastest, self.coordinates.turn(self.factor * dw[..., : self.d].ravel()))
 
     def _residual(self, w: np.ndarray, duals: list[np.ndarray]) -> list[np.ndarray]:
-        """Return by how much weights and dual variables miss the equations between them.
+        """Return the residual of the equations between weights and dual variables.
 
-        And set what rounding alone may leave of that.
+        Sets the bound of its rounding as well.
         """
         problem, d = self.problem, self.d
         rest, own = self._sums(duals[0]), np.zeros_like(w)

@@ -29,15 +29,16 @@ from zerogap.solvers.multiclass_hessian import (
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.warm_votes import apart
 
-# Steps that are remembered: 30 were measured to save a tenth of the steps at C = 100
+# Steps that are remembered.  30 were measured to save a tenth of the steps at C = 100.
 PAIRS_REMEMBERED = 10
-ROWS_PER_FEATURE = 8  # of the sample whose moments are the first Hessian
+ROWS_PER_FEATURE = 8  # rows per feature of the sample whose moments are the first Hessian
 SINGLE_PRECISION_GAP = 1e-5  # relative gap down to which products in single precision are enough
-# Largest column over the median: 1e3 was measured to take twice Newton's time
+# Largest column size over the median, up to which the method is taken.  At 1e3 it was measured to
+# take twice Newton's time.
 UNEVEN_COLUMNS = 100.0
 LONGEST_INTERCEPT_STEP = 1.0  # odds change by a factor of e, where parabolas begin to mislead
-LEAST_BEND = 1e-12  # of |step| |change|: less curvature along a step is rounding
-BYTES_PER_VOTE = 70.0  # of this method and of a certificate, for each row and class
+LEAST_BEND = 1e-12  # curvature along a step over |step| |change|, below which it is rounding
+BYTES_PER_VOTE = 70.0  # bytes for each row and class, those of a certificate included
 _EMPTY = np.empty(0)
 
 

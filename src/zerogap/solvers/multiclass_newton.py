@@ -32,14 +32,14 @@ PRODUCTS_ON_PROCESSOR, PRODUCTS_ON_GPU = 4, 8
 MOST_DIRECT = 3000  # weights of all classes together up to which the whole Hessian is factorised:
 FEW_WEIGHTS = 100  # at once if there are so few,
 PRODUCTS_BEFORE_DIRECT = 60  # else when one direction has taken so many products
-FIRST_TEMPERATURE = 0.3  # of the loss at the start
-COOLING = 0.35  # one temperature over the one before
-# The centre moves when the sub-problem's part of the gap is so many times smoothing's
+FIRST_TEMPERATURE = 0.3  # first temperature over the mean loss at the start
+COOLING = 0.35  # next temperature over the present one
+# The centre moves when the sub-problem's part of the gap is at most this times smoothing's part
 BALANCE = 2.0
 # Relative gap up to which weights of a loss with kinks are worth more than none; above, votes of
 # coordinate ascent with weights of zero took a quarter fewer passes over images than either alone
 USEFUL_WEIGHTS = 0.5
-LEAST_TEMPERATURE = 1e-5  # of the first one: less shows the rounding of scores
+LEAST_TEMPERATURE = 1e-5  # last temperature over the first: a lower one shows rounding
 _EMPTY = np.empty(0)
 
 
@@ -133,7 +133,7 @@ class MulticlassNewton(Solver):
         return state
 
     def prepare(self, problem: Any, state: MulticlassNewtonState) -> None:
-        """Start at the optimum of a part of the rows, which is off by some d / rows only."""
+        """Start at the optimum of a sample of the rows: its gap is about d / (sampled rows)."""
         n, d = problem.shape
         size = n // ROWS_PER_SAMPLED
         small = size < max(SAMPLED_PER_FEATURE * d, 1000)

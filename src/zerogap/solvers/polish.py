@@ -1,4 +1,4 @@
-"""Dual points for weights that are as good as rounding allows.
+"""Dual points for weights that are already as exact as rounding allows.
 
 At the optimum of a smooth loss a_i = -phi'(z_i), and u(a) = w.  In a column of large values u(a)
 shows every digit that z has lost: scores that are right to 1e-9 leave it 1e3 off where values are
@@ -17,20 +17,20 @@ import numpy as np
 from zerogap.problem.circulation import ROUNDING_OF_SUMS
 from zerogap.solvers.hessian import DIRECT
 
-MOST_ROUNDS = 6  # each gains some digits, until rounding is left
+MOST_ROUNDS = 6  # rounds of corrections; each gains some digits
 
 
 POLISHED_GAP = 1e-10  # relative gap that needs no polish
-PENALTY_OF_ROWS = 1e-2  # of the rows' part of the gap: a penalty's part that is not worth less
-CONVERGING = 0.1  # of the residual before, by a step that converges
-LARGEST_GAIN = 1e-2  # part of the objective that a step may still gain: else steps come first
+PENALTY_OF_ROWS = 1e-2  # penalty's part of the gap over the rows' part at which polishing ends
+CONVERGING = 0.1  # a step that leaves less of the residual converges by itself
+LARGEST_GAIN = 1e-2  # share of the objective that a step may gain; with more, steps come first
 
 
 def is_worth_polishing(problem: Any, state: Any, slope: float) -> bool:
-    """Tell whether weights are so good that their dual point is what is left to mend.
+    """Tell whether the weights are exact enough for their dual point to be the larger error.
 
-    The slope is that of the objective along the last Newton step, twice what it could gain.  As
-    long as steps reduce the residual by themselves, that is not so.
+    `slope` is that of the objective along the last Newton step: twice what the step could gain.
+    While steps still reduce the residual, nothing is polished.
     """
     falling = state.residual <= CONVERGING * state.unpolished
     state.unpolished = state.residual
@@ -86,7 +86,7 @@ def polished(
 
 
 def _imbalance(problem: Any, alpha: np.ndarray) -> float:
-    """Return the square of what sums of dual variables miss zero by, in units of their sizes."""
+    """Return the squared sums of the dual variables, which should be zero, over their sizes."""
     if not problem.fit_intercept:
         return 0.0
     total = float((problem.share @ np.abs(alpha)).sum())

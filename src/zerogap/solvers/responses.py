@@ -1,4 +1,4 @@
-"""What rows answer to scores: dual variables, curvatures and their part of the gap."""
+"""Dual variables, curvatures and parts of the gap that belong to given scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from zerogap.kernels.jit import kernel, rowwise
 from zerogap.problem import Problem
 
-_NEARLY_KINKED = 30.0  # widths of a smooth loss' bend that its rows are apart: it is a kink then
+_NEARLY_KINKED = 30.0  # a bend counts as a kink if scores are so many times its width apart
 
 
 @kernel
@@ -61,7 +61,7 @@ def respond(
     centre: np.ndarray,
     gamma: float,
 ) -> tuple[float, float]:
-    """Set the dual variables that answer the scores z + t dz, and h_i = -s_i d alpha_i / d z_i.
+    """Set the dual variables that belong to the scores z + t dz, and h_i = -s_i d alpha_i / d z_i.
 
     Returns the smoothed loss and its slope in t.
     """
@@ -82,7 +82,7 @@ def two_like(problem: Problem, z: np.ndarray) -> Any:
 
 @rowwise(sums=1)
 def sum_excess(loss, y, share, alpha, z, start, stop):
-    """The part of the gap that the rows add up to"""
+    """The rows' part of the gap"""
     total = 0.0
     for i in range(start, stop):
         total += share[i] * max(0.0, loss.excess(alpha[i], z[i], y[i]))

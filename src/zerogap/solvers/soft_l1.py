@@ -15,10 +15,10 @@ import numpy as np
 
 from zerogap.losses import Absolute
 
-COOLING = 0.1  # one mu over the one before
-LEAST_MU = 1e-14  # of the first mu
-SAME_GAP = 1e-14  # of the objective: gaps that differ by less are the same
-GAIN_LEFT = 0.3  # part of what rounding the kink costs that a step may still gain before mu falls
+COOLING = 0.1  # next mu over the present one
+LEAST_MU = 1e-14  # last mu over the first one
+SAME_GAP = 1e-14  # share of the objective: gaps that differ by less count as equal
+GAIN_LEFT = 0.3  # mu falls when a step gains less than this share of what rounding the kink costs
 
 
 def first_mu(problem: Any) -> np.ndarray:
@@ -49,7 +49,7 @@ def curvature(v: np.ndarray, mu: np.ndarray) -> np.ndarray:
 
 
 def cooler(v: np.ndarray, mu: np.ndarray, l1: float, gain: float, first: np.ndarray) -> np.ndarray:
-    """Return the next mu: smaller if what a step gains is less than what rounding costs."""
+    """Return the next mu: a smaller one if a step gains less than rounding the kink costs."""
     cost = l1 * float((np.abs(v) - slope(v, mu) * v).sum())
     if gain > GAIN_LEFT * cost:
         return mu

@@ -25,11 +25,11 @@ from zerogap.solvers.newton import BALANCE, FEW_STEPS, LESS_SMOOTHING, MANY_STEP
 from zerogap.solvers.responses import first_gamma, respond, sum_excess, two_like
 from zerogap.solvers.warm_votes import apart, as_centre, listed, vote
 
-MOST_LOOKS = 12  # of a line search: each is a pass over all rows
-# Of the objective's value: a slope of rounding alone, which enters squared
+MOST_LOOKS = 12  # points of a line search, each of which is a pass over all rows
+# Slope over the objective below which the slope is rounding alone; it enters squared
 SLOPE_OF_ROUNDING = 1e-28
-MOST_NOISY = 3  # steps along such a slope before the method gives up
-MOST_OF_LEAST = 1e7  # gamma over its least, up to which it rises: a hundred times the first one
+MOST_NOISY = 3  # steps along such slopes before the method gives up
+MOST_OF_LEAST = 1e7  # largest gamma over the smallest one: a hundred times the first gamma
 _EMPTY = np.empty(0)
 
 
@@ -56,10 +56,10 @@ class Sums:
 def sums_at(
     part: Problem, w: np.ndarray, b: Any, centre: np.ndarray, gamma: float, damping: float = 0.0
 ) -> tuple[Sums, np.ndarray]:
-    """Return what these rows add up to at (w, b), and the dual variables that answer it.
+    """Return the sums over these rows at (w, b), and the dual variables that belong to it.
 
-    With gamma > 0 these are the ones of the sub-problem, near the dual variables `centre`.  Damping
-    is the part of the largest curvature that is added to each row's own, see `adapted_damping`.
+    With gamma > 0 these are the dual variables of the sub-problem around `centre`.  `damping` is
+    the share of the largest curvature that is added to each row's own, see `adapted_damping`.
     """
     z = part.scores(w) + b
     if isinstance(part, MulticlassProblem):

@@ -28,13 +28,15 @@ from zerogap.solvers.twofold_system import (
     is_feasible,
 )
 
-MOST_WORK = 5e8  # n d^2: some seconds for a step
-MOST_FEATURES = 500  # whose Hessian is factorised in twice the precision
-COST_OF_ZEROS = 0.3  # of the gap that is asked for: what it may cost to set small weights to zero
-NEARER_TO_ZERO = (1.0, 1e4, 1e8)  # tried: weights so many times nearer to 0 than slopes to ends
-COOLING = 0.1  # one mu of an L1 penalty over the one before
-STILL_FALLING = 0.9  # an objective below this share of its last value still falls
-LAST_ESTIMATE = 0.3  # of the gap that is asked for: an estimate at which the method ends
+MOST_WORK = 5e8  # n d^2 up to which the method is tried: some seconds for a step
+MOST_FEATURES = 500  # features up to which the Hessian is factorised in twice the precision
+COST_OF_ZEROS = 0.3  # share of the asked gap that setting small weights to zero may cost
+# A weight is set to zero if it is so many times nearer to zero than its slope is to its bound; the
+# three factors are tried in turn
+NEARER_TO_ZERO = (1.0, 1e4, 1e8)
+COOLING = 0.1  # next mu of an L1 penalty over the present one
+STILL_FALLING = 0.9  # an objective below this share of its last value is still falling
+LAST_ESTIMATE = 0.3  # the method ends at an estimate of this share of the asked gap
 
 
 @dataclass
