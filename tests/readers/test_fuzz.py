@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import crafted
 import fuzz
 import pytest
 
@@ -44,6 +45,16 @@ def test_damaged_files_are_read_or_refused(name):
     assert all(fuzz.is_read(target, content) for content in target.seeds)
     read = sum(fuzz.is_read(target, fuzz.damaged(target, 1, number)) for number in range(runs))
     assert read < runs // 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+@pytest.mark.parametrize("name", crafted.MAKERS)
+def test_crafted_files_are_read_or_refused(name):
+    target = crafted.crafted(name)
+    content = [fuzz.damaged(target, 1, number) for number in range(40)]
+    assert content == [fuzz.damaged(target, 1, number) for number in range(40)]
+    read = sum(fuzz.is_read(target, piece) for piece in content)
+    assert read < 40 or name == "proof"  # of which the verifier says "false"
 
 
 def test_inputs_are_the_same_for_the_same_numbers():

@@ -37,6 +37,8 @@ _LONGEST_HEADER = 1 << 26  # bytes, besides those of names and scales, one for e
 _PER_BYTE = 8  # of arrays, that the header may have more: a feature has 8 bytes and a name
 _MOST_ARRAYS = 1000  # of a file; ours have 12 at most: each declaration costs time and memory
 _MOST_DIGITS = 60  # of an integer; the state of a random generator has 39
+_LARGE_INT = re.compile(rb"[0-9]{%d}" % (_MOST_DIGITS + 1))  # not there: nothing to look at
+_LARGE_FLOAT = re.compile(rb"[eE]\+?[0-9]{3}|[0-9]{300}")  # one that may be infinite
 _STRANGER = "it is not a zerogap file, or its beginning is damaged"
 _INFINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
@@ -122,7 +124,7 @@ def _declaration(entry: Any) -> tuple[str, np.dtype, tuple[int, ...]]:
 def _checked(name: str, array: np.ndarray) -> np.ndarray:
     """Refuse bytes that are no truth value or no character: NumPy would stumble over them later."""
     kind, limit = {"b": (np.uint8, 1), "U": (np.uint32, 0x10FFFF)}.get(array.dtype.kind, (None, 0))
-    if kind is not None and array.size and array.view(kind).max() > limit:
+    if kind is not None and array.size and array.reshape(-1).view(kind).max() > limit:
         raise FileError(f"array {name!r} holds impossible values")
     return array
 
@@ -136,8 +138,8 @@ def _parse(text: bytes) -> Any:
             text.decode(),
             object_pairs_hook=_object,
             parse_constant=_refuse_constant,
-            parse_float=_float,
-            parse_int=_int,
+            parse_float=_float if _LARGE_FLOAT.search(text) else None,
+            parse_int=_int if _LARGE_INT.search(text) else None,
         )
     except UnicodeDecodeError as error:
         raise FileError(f"the header is not UTF-8 at byte {error.start}") from None

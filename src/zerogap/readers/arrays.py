@@ -120,8 +120,10 @@ def _csr_matrix(
 
     if format is not None and format.tolist() not in (b"csr", "csr"):
         raise DataError(f"holds a {format} matrix: save X.tocsr() instead")
-    if any(part.dtype.kind not in "iu" for part in (indices, indptr, shape)) or shape.size != 2:
+    if any(part.dtype.kind not in "iu" for part in (indices, indptr, shape)) or shape.shape != (2,):
         raise DataError("is no CSR matrix: indices, indptr and shape must be whole numbers")
+    if indptr.ndim != 1 or np.any(indptr[1:] < indptr[:-1]):  # differences might overflow
+        raise DataError("is no CSR matrix: indptr must not decrease")
     try:
         X = sparse.csr_matrix((_numbers("data", data), indices, indptr), shape=shape.tolist())
         X.check_format(full_check=True)

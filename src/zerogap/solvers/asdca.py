@@ -61,9 +61,9 @@ class ASDCAState(State):
     rho: float = 0.0
     theta: float = 0.0
     order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    sum_w: np.ndarray = empty_like("w")
+    sum_w: np.ndarray = empty_like("w", beside="trace")
     trace: np.ndarray = empty_like("alpha")
-    drawn_w: np.ndarray = empty_like("w")
+    drawn_w: np.ndarray = empty_like("w", beside="drawn_alpha")
     drawn_alpha: np.ndarray = empty_like("alpha")
 
 

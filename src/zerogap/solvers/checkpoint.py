@@ -18,6 +18,8 @@ from zerogap.io.atomic import locked, replace_file
 from zerogap.io.container import FileError, read_bytes, short, unpack, write
 
 _LARGEST = 2**63 - 1  # of whole numbers: kernels take 64 bits
+_DUAL = {"alpha", "best_alpha", "sum_alpha", "drawn_alpha"}  # where they begin empty
+_WEIGHTS = {"w", "sum_w", "drawn_w"}
 _NEEDED = {"seconds", "cpu_seconds", "updates", "gap"}  # of every row of the history
 
 
@@ -151,13 +153,14 @@ def _restore(
             fresh.bit_generator.state = scalars[key]["generator"]
         else:
             _check_scalar(key, scalars[key], fresh)
-            setattr(owner, name, scalars[key])
+            kind = type(fresh) if isinstance(fresh, float) else lambda value: value
+            setattr(owner, name, kind(scalars[key]))  # a whole number is another type to kernels
 
 
 def _check_scalar(name: str, saved: Any, fresh: Any) -> None:
     """Refuse numbers and texts of another type than the run's own."""
     like = {float: (int, float), int: (int,), bool: (bool,), str: (str,)}
-    kinds = like.get(type(fresh), (int, float, bool, str, list, type(None)))
+    kinds = like.get(type(fresh), (type(None),))
     least = min(0, fresh) if isinstance(fresh, int) else 0  # no count falls below its first value
     beyond = isinstance(saved, int) and not least <= saved <= _LARGEST
     if beyond or not isinstance(saved, kinds) or (isinstance(saved, bool) and bool not in kinds):
@@ -176,10 +179,16 @@ def _check_together(value: Any) -> None:
 def _check_array(name: str, array: np.ndarray, fresh: Any, problem: Any) -> None:
     """Refuse arrays of another type or shape than the run's own, NaN, and rows that do not exist.
 
-    Arrays that begin empty may have any shape.
+    Arrays that begin empty have any length, or are dual variables or weights of the problem;
+    intercepts begin as a number.
     """
     fits = array.dtype == np.asarray(fresh).dtype
-    fits &= array.shape == np.shape(fresh) or not np.ndim(fresh) or not np.size(fresh)
+    if not np.ndim(fresh):
+        fits &= array.shape in ((), problem.weight_shape[:-1])
+    elif array.shape != np.shape(fresh):
+        known = problem.dual_shape if name in _DUAL else problem.weight_shape
+        fits &= not np.size(fresh) and (name not in {*_DUAL, *_WEIGHTS} or array.shape == known)
+        fits &= array.ndim == 1 or array.dtype.kind == "f"
     if array.dtype.kind == "i":
         fits &= not array.size or bool(array.min() >= 0 and array.max() < problem.shape[0])
     if not fits or not np.isfinite(array).all():

@@ -42,7 +42,7 @@ from zerogap.solvers.history import Record
 from zerogap.solvers.interior_parts import Lines, shape_of
 from zerogap.solvers.interior_system import System, scores
 from zerogap.solvers.interior_votes import Votes
-from zerogap.solvers.protocol import Answer, Solver, State
+from zerogap.solvers.protocol import Answer, Solver, State, empty_like
 from zerogap.solvers.soft_l1 import sparsest
 from zerogap.solvers.wide_hessian import can_factorise
 
@@ -77,7 +77,7 @@ class InteriorPointState(State):
     least_gap: float = math.inf
     gained: float = math.inf  # the least gap when one of them last fell
     best: float = math.inf  # gap of the best point: close to rounding later ones are worse
-    best_w: np.ndarray = field(default_factory=lambda: _EMPTY)
+    best_w: np.ndarray = empty_like("w", beside="best_alpha")
     best_alpha: np.ndarray = field(default_factory=lambda: _EMPTY)
     value: float = math.inf  # objective, before the last step
     stalled: bool = False  # nothing more can be gained

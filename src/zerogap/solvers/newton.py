@@ -93,6 +93,11 @@ class NewtonState(State):
     tol: float = 0.0  # the relative gap that is asked for, if it is known
     here: Any = field(default=None, metadata={"saved": False})  # the last `Look` of such steps
 
+    def misfit(self) -> str:
+        of_near = ("near_z", "near_alpha", "near_h")
+        other = [name for name in of_near if len(getattr(self, name)) != len(self.near)]
+        return super().misfit() or next(iter(other), "")
+
 
 @dataclass(frozen=True)
 class Newton(Solver):

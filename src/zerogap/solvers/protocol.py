@@ -57,12 +57,19 @@ class State:
             value, like = getattr(self, item.name), item.metadata.get("like")
             if like and np.size(value) and np.shape(value) != np.shape(getattr(self, like)):
                 return item.name
+            beside = item.metadata.get("beside")
+            if beside and np.size(value) and not np.size(getattr(self, beside)):
+                return beside
         return ""
 
 
-def empty_like(other: str, dtype: Any = np.float64) -> Any:
-    """Return a field of a state: an array that begins empty, and then is as long as another."""
-    return field(default_factory=lambda: np.empty(0, dtype), metadata={"like": other})
+def empty_like(other: str, dtype: Any = np.float64, beside: str = "") -> Any:
+    """Return a field of a state: an array that begins empty, and then is as long as another.
+
+    The one that it is `beside` is then filled, too.
+    """
+    known = {"like": other, "beside": beside}
+    return field(default_factory=lambda: np.empty(0, dtype), metadata=known)
 
 
 @dataclass(frozen=True)

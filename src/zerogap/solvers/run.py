@@ -88,6 +88,7 @@ class Run:
         self.seconds = self.cpu_seconds = 0.0
         self.saved = (-1, time.monotonic())  # updates, when
         self.whole = True  # not in the middle of an update
+        self.doubtful = False  # whether the state is from a file, and has not made a record yet
 
     @_without_warnings
     def begin(self, warm: Answer | None) -> None:
@@ -99,13 +100,15 @@ class Run:
         constant = self.certifier.certify_constant()
         # a given point is certified as it is: one that was the answer before is so again
         if point is None or point[2] is None or resumed:
-            point = self.solver.answer(self.problem, self.state)
+            with self._trusting():
+                point = self.solver.answer(self.problem, self.state)
         known = not self.problem.streamed and _is_origin(point)
         self.take_record(resumed, point, constant if known else None)
         self.seconds, self.cpu_seconds = self.seconds + spent[0], self.cpu_seconds + spent[1]
         if not self.problem.on_device:
-            self.solver.steps(self.problem, self.state, 0)  # compiles, outside the clock
-        with self._clock():
+            with self._trusting():
+                self.solver.steps(self.problem, self.state, 0)  # compiles, outside the clock
+        with self._clock(), self._trusting():
             self.solver.prepare(self.problem, self.state)
 
     def start(self, warm: Answer | None) -> Answer | None:
@@ -125,8 +128,9 @@ class Run:
             return False
         reshape = functools.partial(self.solver.reshape, self.problem, self.state)
         rows = checkpoints.load(self.path, self.identity, self._parts, self.problem, reshape)
-        self.history = History(rows)
-        self.certifier.check(self.path)
+        self.history, self.doubtful = History(rows), True
+        with self._trusting():
+            self.certifier.check(self.path)
         self.seconds, self.cpu_seconds = rows[-1]["seconds"], rows[-1]["cpu_seconds"]
         self.saved = (self.state.updates, time.monotonic())
         return True
@@ -152,7 +156,8 @@ class Run:
     def advance_to_record(self) -> None:
         """Update until the next certificate is due, or the solver's own estimate asks for one."""
         cpu = time.process_time()  # a call of the system: not for every update
-        self._advance_to_record()
+        with self._trusting():
+            self._advance_to_record()
         self.cpu_seconds += time.process_time() - cpu
 
     @_without_warnings
@@ -168,6 +173,18 @@ class Run:
             gap = self.solver.relative_gap(self.problem, state)
             if gap is None or gap <= self.limits.tol:
                 return
+
+    @contextlib.contextmanager
+    def _trusting(self) -> Iterator[None]:
+        """Blame the checkpoint for errors of a run that has just gone on from one."""
+        try:
+            yield
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            if not self.doubtful or isinstance(error, checkpoints.CheckpointError):
+                raise
+            raise checkpoints.CheckpointError(
+                f"{self.path} does not fit its run: {str(error).splitlines()[0]}"
+            ) from error
 
     def _advance(self, target: int) -> None:
         """Update until `target`, timing nothing else, with a look at the limits now and then."""
@@ -222,9 +239,11 @@ class Run:
         self, resumed: bool = False, point: Answer | None = None, proof: Proof | None = None
     ) -> None:
         """Certify the present answer; record it, unless a resumed run must repeat its history."""
-        if point is None:
-            point = self.solver.answer(self.problem, self.state)
-        found = self.certifier.certify(point, self.accuracy(resumed), proof)
+        with self._trusting():
+            if point is None:
+                point = self.solver.answer(self.problem, self.state)
+            found = self.certifier.certify(point, self.accuracy(resumed), proof)
+        self.doubtful &= resumed
         self._append(*found, resumed)
 
     @_without_warnings

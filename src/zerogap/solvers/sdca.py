@@ -71,7 +71,11 @@ class SDCAState(State):
     sample: Problem | None = field(default=None, metadata={"saved": False})  # see `_sample`
 
     def misfit(self) -> str:
+        n = len(self.alpha)
         fits = {
+            "layout": len(self.layout) in (0, n) and len(np.unique(self.layout)) in (0, n),
+            "copied": not self.copied or len(self.layout) == n,
+            "moved": len(self.moved) == len(self.order),
             "done": self.done <= len(self.order),
             "chosen": not len(self.chosen) or self.chosen.max() < len(self.members),
             "ends": not self.ends or len(self.recent) > 0,

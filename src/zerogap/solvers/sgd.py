@@ -95,10 +95,10 @@ class SubgradientState(State):
     c: np.ndarray = field(default_factory=lambda: _EMPTY)
     bias: np.ndarray = field(default_factory=lambda: _EMPTY)
     numbers: np.ndarray = field(default_factory=lambda: np.array([1.0, 0, 0, 0, 0]))
-    rest_v: np.ndarray = empty_like("v")
+    rest_v: np.ndarray = empty_like("v", beside="rest_c")
     rest_c: np.ndarray = empty_like("c")
     order: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    drawn_w: np.ndarray = empty_like("v")
+    drawn_w: np.ndarray = empty_like("v", beside="drawn_alpha")
     drawn_alpha: np.ndarray = empty_like("c")
     drawn_b: Any = 0.0
 

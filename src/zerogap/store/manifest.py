@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from zerogap.io.atomic import replace_file
+from zerogap.io.nesting import depth
 from zerogap.io.system import READ_ONLY
 from zerogap.store.layout import ALIGNMENT, Block, Layout
 
@@ -23,6 +24,7 @@ MOST_FEATURES = 2**31 - 1  # indices are kept in 32 bits
 _FORMAT = "zerogap store"
 _MAJOR, _MINOR = 1, 0
 _LARGEST_MANIFEST = 1 << 28  # bytes of a manifest
+_DEEPEST = 16  # lists and objects in others
 _TYPES: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str}
 _UNSIGNED = ("fingerprint", "data", "source")
 
@@ -106,9 +108,10 @@ def _load(folder: Path) -> dict[str, Any]:
     with os.fdopen(handle, "rb") as file:
         size = os.fstat(handle).st_size
         text = file.read(min(size, _LARGEST_MANIFEST) + 1)
+    _check(depth(text) <= _DEEPEST, f"it is nested more than {_DEEPEST} deep")
     try:
         content = json.loads(text.decode()) if len(text) <= _LARGEST_MANIFEST else None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise StoreError("manifest.json is damaged: it is not JSON in UTF-8") from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise StoreError("manifest.json is not that of a zerogap store")
