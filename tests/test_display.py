@@ -92,3 +92,10 @@ def test_frames_say_what_is_missing(shown, kind, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_pandas)
     with pytest.raises(ModuleNotFoundError, match="pip install"):
         shown[kind].to_frame()
+
+
+@pytest.mark.parametrize(
+    ("gap", "said"), [(0.001, "0.1 %"), (57.76, "5,776 %"), (4e207, "4e+209 %")]
+)
+def test_gaps_are_said_in_percent_that_fit_on_a_line(gap, said):
+    assert f"({said} of primal)" in str(zg.Certificate(primal=1.0, dual=1.0 - gap, gap=gap))

@@ -82,7 +82,7 @@ def imbalance(flow: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:
     ways = [(*flow[:, k].ravel(), *-flow[:, :, k].ravel()) for k in range(flow.shape[1])]
     sizes = np.abs(flow).sum(axis=0)
     through = sizes.sum(axis=1) + sizes.sum(axis=0)
-    return np.array([math.fsum(way) for way in ways]), 1e-28 * rows * through
+    return np.array([math.fsum(way) for way in ways]), (2.0**-53 * (rows + 8)) ** 2 * through
 
 
 def precise_rest(alpha: np.ndarray) -> np.ndarray:

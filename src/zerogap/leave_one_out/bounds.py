@@ -43,7 +43,7 @@ import numpy as np
 
 from zerogap.kernels.jit import kernel
 from zerogap.problem import Problem
-from zerogap.problem.gap import EVALUATION, UNIT, gamma
+from zerogap.problem.gap import EVALUATION, UNIT, gamma, of_rows
 from zerogap.problem.proving import Proof
 from zerogap.regions.enclosures import (
     Slip,
@@ -147,7 +147,7 @@ class PrimalDualPair:
         slopes = problem.slopes(at) + self.alpha
         rows = (problem.y, problem.share, self.alpha, at, doubt, slopes)
         height, sizes, farthest, drift = _height(loss, slip, *rows, origin.distances)
-        sums = gamma(len(at) + 16)
+        sums = of_rows(len(at), 8)
         lost = sums * sizes + slip.moved * farthest * (1.0 + sums)
         normal = problem.lam * problem.dual_sum(slopes) - (problem.share @ slopes) * origin.point
         mass = float(problem.share @ (np.abs(slopes) * (self.lengths + length_above(origin.point))))

@@ -18,7 +18,7 @@ from zerogap.losses import Loss
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.problem.centring import centred
-from zerogap.problem.gap import EVALUATION, UNIT, gamma
+from zerogap.problem.gap import EVALUATION, UNIT, of_rows
 from zerogap.problem.proving import Proof
 from zerogap.solvers import Auto, Result, solve
 from zerogap.solvers.hessian import DIRECT
@@ -157,7 +157,7 @@ def leave_one_out(
     errors = (errors[counted] for errors in rule.errors(low, high))
     least, most = (float(problem.share[counted] @ part) for part in errors)
     if problem.loss.task == "regression":
-        sums = gamma(problem.shape[0] + 8)
+        sums = of_rows(problem.shape[0])
         least, most = least * (1.0 - sums), most * (1.0 + sums)
     if shifted.target:
         low = np.nextafter(low + shifted.target, -math.inf)

@@ -115,5 +115,6 @@ class Certificate(Shown):
 
 
 def _percent(share: float) -> str:
-    """Return a share in percent, to two digits; large ones without an exponent."""
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
+    """Return a share in percent, to two digits; large ones up to a million without an exponent."""
+    large = 0.995 <= share < 1e6
+    return f"{100 * share:,.0f} %" if large else f"{100 * share:.2g} %"

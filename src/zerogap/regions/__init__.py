@@ -34,7 +34,7 @@ import numpy as np
 from zerogap.kernels.jit import kernel
 from zerogap.problem import Problem
 from zerogap.problem.centring import centred
-from zerogap.problem.gap import EVALUATION, UNIT, gamma
+from zerogap.problem.gap import EVALUATION, UNIT, gamma, of_rows
 from zerogap.problem.proving import Proof
 from zerogap.regions.enclosures import (
     LARGEST_LOG,
@@ -199,7 +199,7 @@ def _interval(
     """Return bounds of the intercepts at which the rows add no more than `budget` to the gap."""
     rows = (kept.problem.y, kept.problem.share, kept.proof.alpha, kept.proof.z)
     loss, slip = kept.problem.loss, kept.slip
-    middle, sums = float(b[0]), gamma(len(reach) + 8)
+    middle, sums = float(b[0]), of_rows(len(reach))
 
     def is_outside(at: float) -> bool:
         least, farthest = _least_excess(loss, slip, *rows, reach, at)
@@ -308,7 +308,7 @@ def _cut_beyond(
         far = float(np.abs(b).max()) + at
         slope = np.zeros(len(b))
         least, drift = _plane(*data, z + point, reach, far, kept.slip.scaled, slope)
-        least *= 1.0 - gamma(len(z) + 8)
+        least *= 1.0 - of_rows(len(z))
         size, away = float(np.linalg.norm(slope)), length_above(point)
         if least > budget and size > 0.0:
             outside = at
