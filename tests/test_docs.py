@@ -45,23 +45,6 @@ def test_public_names_are_documented(name):
         assert parameters <= described
 
 
-PAGES = [  # read in the repository; what the site links to, its own build checks
-    *ROOT.glob("*.md"),
-    *(ROOT / "benchmarks").glob("*.md"),
-    *(ROOT / "docs" / "decisions").glob("*.md"),
-    *(ROOT / "docs" / f"{name}.md" for name in ("architecture", "five-reports", "proof-format")),
-]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_to_files(page):
-    text = page.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        path = target.partition("#")[0]
-        if path and "://" not in path:
-            assert (page.parent / path).exists(), f"{page.name} leads to {target}"
-
-
 def test_architecture_names_what_there_is():
     """Each `name` after a path in the table is defined in that file."""
     page = ROOT / "docs" / "architecture.md"
@@ -95,19 +78,99 @@ def test_results_are_those_of_the_recorded_tables():
     assert shown == set(page.PICTURES) == {file.stem for file in page.IMAGES.iterdir()}
 
 
-PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "build" not in page.parts]
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "benchmarks").glob("*.md"),
+    *(page for page in (ROOT / "docs").rglob("*.md") if "build" not in page.parts),
+]
 
 
-def test_pages_link_to_what_exists():
-    """Links and pictures of pages, the README and CONTRIBUTING point to files that exist."""
-    made = ("docs/gallery", "docs/reference")  # when the site is built
-    for page in [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
-        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
-            if "://" in target:
-                continue
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_link_to_what_exists(page):
+    """Links and pictures point to files, or to pages that the site makes."""
+    made = ("docs/gallery", "docs/reference")
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
             file = (page.parent / target).resolve()
             inside = file.relative_to(ROOT).as_posix()
             assert file.exists() or inside.startswith(made), f"{page.name} links to {target}"
+
+
+def test_the_reference_has_every_variable_format_and_exit_code():
+    from zerogap.cli import output
+    from zerogap.readers.formats import _SUFFIXES, FORMATS
+
+    text = (ROOT / "docs" / "reference" / "files.md").read_text(encoding="utf-8")
+    named = re.compile(r"environ(?:\.get\(|\[)\s*[\"'](\w+)")
+    variables = {name for path in SOURCES for name in named.findall(path.read_text("utf-8"))}
+    assert {"ZEROGAP_DATA", "ZEROGAP_NUMBA_CACHE"} <= variables
+    for name in variables:
+        assert re.search(rf"`{name}(=\w+)?`", text), name
+    formats = re.findall(r"^\| `(\w+)` \| `\.", text, re.MULTILINE)
+    assert sorted(formats) == sorted(FORMATS)
+    for suffix in _SUFFIXES:
+        assert f"`.{suffix}`" in text
+    codes = {0, output.FAILURE, output.USAGE, output.NOT_REACHED, output.INTERRUPTED}
+    assert set(map(int, re.findall(r"^\| (\d+) \|", text, re.MULTILINE))) == codes
+
+
+def test_the_reference_has_every_command_option_and_name():
+    """It is made from the code: nothing that is public may be left out."""
+    import reference_pages
+    import typer
+
+    from zerogap.cli import make_app
+
+    leaves = dict(reference_pages._leaves(typer.main.get_command(make_app()), ("zerogap",)))
+    assert {("zerogap", "train"), ("zerogap", "data", "convert")} <= set(leaves)
+    for path, command in leaves.items():
+        section = "\n".join(reference_pages._section(path, command))
+        shown = [p for p in command.params if not p.hidden and p.name != "help"]
+        names = [name for p in shown for name in (*p.opts, *p.secondary_opts)]
+        assert [n for n in names if n.startswith("-") and f"`{n}`" not in section] == [], path
+    pages = {name for _, names in reference_pages.sections().values() for name in names}
+    assert {f"zerogap.{name}" for name in zerogap._MODULES} <= pages
+    top = [getattr(zerogap, name) for name in zerogap._MODULES]
+    for module in zerogap._SUBMODULES:
+        room = importlib.import_module(f"zerogap.{module}")
+        for name in getattr(room, "__all__", ()):
+            thing = getattr(room, name)
+            known = not callable(thing) or any(thing is other for other in top)
+            assert known or f"zerogap.{module}.{name}" in pages, name
+
+
+@pytest.mark.parametrize(
+    "library", ["scikit-learn", "liblinear", "glmnet", "vowpal-wabbit", "statsmodels"]
+)
+def test_tables_of_other_libraries_name_what_there_is(library):
+    """What stands under "here" can be called, or is a parameter, an attribute or a name."""
+    from sklearn import feature_extraction, linear_model, preprocessing, svm
+
+    from zerogap.losses.registry import ALL_LOSSES
+
+    there = {**vars(linear_model), **vars(svm)}
+    here = {name: getattr(zerogap, name) for name in zerogap._MODULES}
+    numbers = dict.fromkeys(("C", "n", "a", "e", "q", "r", "s", "t", "scale", "tiny"), 0.5)
+    model = zerogap.LinearClassifier(random_state=0).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+    words = {*model.get_params(), *vars(model), *here, *ALL_LOSSES}
+    words |= {"sample_weight", "lam_min", "best", "simplest", "HashingVectorizer"}
+    assert hasattr(feature_extraction.text, "HashingVectorizer")
+    here["StandardScaler"] = preprocessing.StandardScaler
+    calls = 0
+    page = (ROOT / "docs" / "coming-from" / f"{library}.md").read_text(encoding="utf-8")
+    for row in re.findall(r"^\| (.*) \|$", page, re.MULTILINE):
+        theirs, ours, *_ = (re.findall(r"`([^`]+)`", cell) for cell in row.split(" | "))
+        for code in ours:
+            if re.match(r"[A-Z]\w*\(", code):
+                eval(code.replace("...", ""), here | numbers)
+                calls += 1
+            else:
+                name = re.match(r"\"?([\w-]+)", code)[1]
+                assert name in words, code
+        for code in theirs if library == "scikit-learn" else ():
+            if "(" in code:
+                eval(code, there | numbers)
+    assert calls >= 1
 
 
 def test_readme_is_a_landing_page_that_is_true():
@@ -177,7 +240,7 @@ def test_examples_run(capsys):
 
 
 @pytest.mark.parametrize(
-    "name", ["audit", "convergence", "certified", "path", "forgetting", "leave_one_out"]
+    "name", ["audit", "convergence", "duality", "certified", "path", "forgetting", "leave_one_out"]
 )
 def test_examples_draw_their_pictures(name, tmp_path, monkeypatch):
     picture = tmp_path / f"{name}.png"

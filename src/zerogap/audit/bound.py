@@ -41,7 +41,7 @@ class Audit(Certificate):
     at_least: float = 0.0
 
     def _facts(self) -> Mapping[str, Any]:
-        bounds = {"above the optimum by at least": self.at_least, "and at most": float(self.gap)}
+        bounds = {"distance at least": self.at_least, "distance at most": float(self.gap)}
         return bounds | dict(super()._facts())
 
     def __str__(self) -> str:

@@ -108,8 +108,8 @@ class Comparison(Shown):
             "problem": self.problem,
             "solvers": len(self.names),
             "runs": len(self.runs),
-            "optimum, at least": float(self.lower),
-            "optimum, at most": float(self.upper),
+            "optimum at least": float(self.lower),
+            "optimum at most": float(self.upper),
         }
 
     def _repr_html_(self) -> str:

@@ -78,7 +78,7 @@ class LeaveOneOut(Shown):
         return {kind: int(np.sum(self.how == kind)) for kind in kinds}
 
     def _facts(self) -> Mapping[str, Any]:
-        error = {"error, at least": self.error_low, "error, at most": self.error_high}
+        error = {"error at least": self.error_low, "error at most": self.error_high}
         ways = {f"rows {kind}": count for kind, count in self.counts.items() if count}
         return {**error, **ways, "epochs": self.epochs, "seconds": self.seconds}
 

@@ -88,7 +88,7 @@ class Certificate(Shown):
             "relative gap": _percent(self.relative_gap),
         }
         if self.rounding:
-            facts["of the gap, rounding"] = self.rounding
+            facts["rounding"] = self.rounding
         if self.stop_reason:
             facts |= {"stopped": self.stop_reason, "epochs": self.epochs, "seconds": self.seconds}
         return facts | ({"solver": self.solver} if self.solver else {})

@@ -21,7 +21,6 @@ from zerogap.problem.row_sums import (
     clip_duals,
     set_own_terms,
     sum_conjugates,
-    sum_losses,
     sum_signs,
     sum_slopes,
     sum_terms,
@@ -151,10 +150,14 @@ class Examining(Proving, OnProcessor):
     def constant_proof(self) -> Proof:
         """Return what is proved of the best constant model, without any dual variables."""
         w, zeros = self.xp.zeros(self.weight_shape), self.xp.zeros(self.dual_shape)
-        b, terms, none = self.constant(), None, np.zeros(2)
-        if self.has_two_kinds:
-            terms = Terms(*sum_terms(self.loss, _SIGNS, self._class_shares, none, none, b, 0, 2))
+        b = self.constant()
+        terms = self._constant_terms(b) if self.has_two_kinds else None
         return self.prove(w, b, zeros, zeros, terms=terms, u=w)
+
+    def _constant_terms(self, b: float) -> Terms:
+        """Return the sums over the rows of either class, without weights and dual variables."""
+        none = np.zeros(2)
+        return Terms(*sum_terms(self.loss, _SIGNS, self._class_shares, none, none, b, 0, 2))
 
     def first_intercept(self) -> Any:
         """Return the intercept to start from: the best one for w = 0."""
@@ -175,7 +178,7 @@ class Examining(Proving, OnProcessor):
     def constant_loss(self, b: Any) -> float:
         """Return the mean loss of the model without weights whose intercept is b."""
         if self.has_two_kinds:
-            return sum_losses(self.loss, _SIGNS, self._class_shares, np.full(2, b), 0, 2)
+            return self._constant_terms(b).value
         return self.mean_loss(self.xp.zeros(self.dual_shape) + b)
 
     def _mean_conjugate(self, alpha: np.ndarray) -> float:

@@ -15,42 +15,33 @@ def find_shift(some: np.ndarray) -> np.ndarray:
     It has so few digits that differences are exact if values are not twice as far, nor half.
     """
     some = some.astype(np.float64, copy=False)
-    mean, offset, spread = np.zeros((3, some.shape[1]))
-    _add_spreads(some, mean, offset, spread)
-    return shift_from(mean, spread, some[0])
+    zero, mean, rest, square = np.zeros((4, some.shape[1]))
+    _add_means(some, zero, False, mean)
+    _add_means(some, mean, False, rest)  # what rounding has taken from the mean
+    _add_means(some, mean + rest, True, square)
+    return shift_from(mean, np.sqrt(square), some[0])
 
 
 def shift_from(mean: np.ndarray, spread: np.ndarray, one: np.ndarray) -> np.ndarray:
-    """Return what `find_shift` does for columns with this mean, standard deviation and one row."""
+    """Return what `find_shift` does for columns with this mean, standard deviation and one row.
+
+    That is the mean of a column far from zero, rounded to half a power of two of its spread.
+    """
     shift = np.zeros(len(mean))
-    _set_shifts(mean, spread, one, shift)
+    far = np.abs(mean) > FAR * spread
+    if far.any():
+        with np.errstate(all="ignore"):  # a constant has no spread
+            step = np.exp2(np.floor(np.log2(spread[far])) - 1.0)
+            rounded = np.rint(mean[far] / step) * step
+        shift[far] = np.where(np.isfinite(rounded), rounded, one[far])
     return shift
 
 
 @kernel
-def _set_shifts(mean, spread, one, shift):
-    """Round the means of columns that are far from zero to half a power of two of their spreads"""
-    for j in range(len(mean)):
-        if abs(mean[j]) > FAR * spread[j]:
-            step = np.exp2(np.floor(np.log2(spread[j])) - 1.0)
-            shift[j] = np.rint(mean[j] / step) * step
-            if not np.isfinite(shift[j]):  # a constant, or nearly one
-                shift[j] = one[j]
-
-
-@kernel
-def _add_spreads(some, mean, offset, spread):
-    """Means and standard deviations of columns: those of what is left without the mean"""
+def _add_means(some, origin, squared, out):
+    """Add to `out` the means of x - origin, or of its square, for each column"""
     n, d = some.shape
     for i in range(n):
         for j in range(d):
-            mean[j] += some[i, j] / n
-    for i in range(n):
-        for j in range(d):
-            offset[j] += (some[i, j] - mean[j]) / n
-    for i in range(n):
-        for j in range(d):
-            rest = some[i, j] - mean[j] - offset[j]
-            spread[j] += rest * rest / n
-    for j in range(d):
-        spread[j] = np.sqrt(spread[j])
+            rest = some[i, j] - origin[j]
+            out[j] += (rest * rest if squared else rest) / n
