@@ -18,6 +18,7 @@ from zerogap.dask.backend import DaskBackend
 from zerogap.dask.fitting import connected, run_id, specs, state, train
 from zerogap.dask.sources import as_sources, known_size
 from zerogap.dask.workers import Workers
+from zerogap.estimators.outputs import joint_model
 from zerogap.estimators.parameters import keep
 from zerogap.losses import Loss, as_loss
 from zerogap.problem.certificate import Certificate
@@ -264,10 +265,7 @@ class LinearClassifier(ClassifierMixin, _Distributed):
         stated = self._train(X, y, sample_weight, self.class_weight)
         self.classes_ = stated.classes
         if as_loss(self.loss).task == "multiclass":
-            W, b = self.coef_[0], np.broadcast_to(self.intercept_[0], (len(self.coef_[0]),))
-            if len(W) == 2:  # only differences matter
-                W, b = W[1:] - W[:1], b[1:] - b[:1]
-            self.coef_, self.intercept_ = W.copy(), b.copy()
+            self.coef_, self.intercept_ = joint_model(self.coef_[0], self.intercept_[0])
         return self._finish()
 
     def decision_function(self, X: Any) -> Any:

@@ -21,6 +21,7 @@ from zerogap.audit.convention import Convention, UnknownObjective, problems_of, 
 from zerogap.audit.table import convention_of
 from zerogap.dropin.descent import descended
 from zerogap.dropin.direct import direct_answers
+from zerogap.estimators.outputs import joint_model
 from zerogap.estimators.threads import run_all
 from zerogap.problem import Problem
 from zerogap.problem.certificate import Certificate
@@ -268,6 +269,6 @@ def model_of(results: list[Result], convention: Convention) -> tuple[np.ndarray,
     if convention.penalised:
         intercept = coef[:, -1] * convention.penalised
         coef = coef[:, :-1]
-    if convention.loss.task == "multiclass" and len(coef) == 2:  # only differences matter
-        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+    if convention.loss.task == "multiclass":
+        coef, intercept = joint_model(coef, intercept)
     return np.ascontiguousarray(coef), intercept

@@ -16,7 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from zerogap.cuda.device import to_host
 from zerogap.estimators.calibration import Calibration, calibrate
 from zerogap.estimators.model import LinearModel
-from zerogap.estimators.outputs import are_integers, label_targets, refuse_several, signs_of
+from zerogap.estimators.outputs import (
+    are_integers,
+    joint_model,
+    label_targets,
+    refuse_several,
+    signs_of,
+)
 from zerogap.estimators.parameters import all_or_nothing, keep, with_shared_parameters
 from zerogap.losses import ALL_LOSSES, Logistic, Loss, Softmax
 from zerogap.problem import Problem
@@ -225,11 +231,8 @@ class LinearClassifier(ClassifierMixin, LinearModel):
 
     def _unstack(self) -> None:
         """Give the attributes of one joint model the shapes that several binary models have."""
-        W, b, alpha = self.coef_[0], self.intercept_[0], self.dual_coef_[0].T
-        b = np.broadcast_to(b, (len(W),))
-        if len(W) == 2:  # only differences matter
-            W, b, alpha = W[1:] - W[:1], b[1:] - b[:1], alpha[1:]
-        self.coef_, self.intercept_, self.dual_coef_ = W.copy(), b.copy(), alpha.copy()
+        self.coef_, self.intercept_ = joint_model(self.coef_[0], self.intercept_[0])
+        self.dual_coef_ = self.dual_coef_[0].T[-len(self.coef_) :].copy()
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the scores x.w + b: one per row, and per class if there are three or more.

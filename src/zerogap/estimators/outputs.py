@@ -67,3 +67,12 @@ def signs_of(codes: np.ndarray, n_classes: int, shape: tuple[int, int]) -> np.nd
             f"{free_memory() / 1e9:.1f} GB are free: is y really a column of class labels?"
         )
     return np.where(codes == np.arange(n_classes)[:, None], 1.0, -1.0)
+
+
+def joint_model(w: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights and intercepts of a joint model in the shapes of binary models.
+
+    That is a row for each class; for two classes one row, as only their difference matters.
+    """
+    W, b = np.array(w), np.broadcast_to(b, (len(w),)).copy()
+    return (W[1:] - W[:1], b[1:] - b[:1]) if len(W) == 2 else (W, b)

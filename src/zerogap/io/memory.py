@@ -10,7 +10,7 @@ import sys
 
 
 def free_memory() -> float:
-    """Return the bytes of memory that are free now, or infinity where nobody tells."""
+    """Return the bytes of memory that are free now, or infinity if the system does not say."""
     if sys.platform != "win32":
         with contextlib.suppress(OSError, ValueError):
             return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -59,7 +59,7 @@ def free_disk(file: Any) -> int:
 
 
 def resident_memory() -> int:
-    """Return the bytes of memory that this process takes now, 0 where nobody tells."""
+    """Return the bytes of memory that this process takes now, or 0 if the system does not say."""
     if sys.platform == "linux":
         try:
             statm = Path("/proc/self/statm").read_text(encoding="ascii")

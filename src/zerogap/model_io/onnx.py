@@ -165,7 +165,7 @@ class _Graph:
         return helper.make_tensor_value_info(name, kind, shape)
 
     def finish(self, model: Any) -> Any:
-        """Return the whole, checked."""
+        """Return the finished ONNX model after its checks."""
         helper = self.onnx.helper
         tensors = list(self.tensors.values())
         name = type(model).__name__

@@ -288,7 +288,7 @@ class MulticlassNewton(Solver):
             state.polished, state.excess, state.residual = alpha, excess, residual
 
     def _find_way(self, problem: Any, state: MulticlassNewtonState) -> Way:
-        """Return where to go."""
+        """Return the way of the next step, along the Newton direction."""
         d, C = problem.shape[1], len(state.w)
         h = state.p / (state.mu or 1.0)
         if not len(state.soft):

@@ -339,7 +339,7 @@ class Newton(Solver):
         state.steps += 1
 
     def _measure(self, problem: Problem, part: Problem, state: NewtonState, left: float) -> None:
-        """Find the parts of the gap."""
+        """Compute the two parts of the gap: the sub-problem's and that of smoothing."""
         state.residual = left / (2.0 * problem.strength)
         if math.isinf(left):
             state.residual = problem.penalty_terms(state.w, state.far_u + state.near_u)[1]
@@ -394,7 +394,7 @@ class Newton(Solver):
     def _find_way(
         self, problem: Problem, part: Problem, state: NewtonState, gradient: np.ndarray
     ) -> tuple[Way, int]:
-        """Return where to go, and the products it took to find out."""
+        """Return the way of the next step, and the products that its direction took."""
         d, ridge = problem.shape[1], None
         if len(state.mu):
             l1 = problem.lam * problem.l1_ratio

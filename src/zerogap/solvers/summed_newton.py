@@ -219,7 +219,7 @@ def _gradient(frame: Any, point: Point, w: np.ndarray) -> np.ndarray:
 
 
 def _find_way(frame: Any, point: Point, gradient: np.ndarray) -> Way:
-    """Return where to go."""
+    """Return the way of the next step, along the Newton direction."""
     assert point.sums is not None
     ridge, size = None, point.w.size
     if len(point.soft):

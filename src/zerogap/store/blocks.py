@@ -28,7 +28,7 @@ class Progress(NamedTuple):
         How many rows have gone through the stage.
     done, total : int
         Bytes of the source, or of the store, that have been read or written, and all of them;
-        total is None if nobody knows.
+        total is None if it is not known.
     """
 
     stage: str
