@@ -64,6 +64,7 @@ html_title = "zerogap"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {"five-reports": []}  # one page without others beside it; its tables are wide
 html_copy_source = False
 html_theme_options = {
     "navbar_align": "left",

@@ -17,7 +17,10 @@ FAULTS = """() => {
     const root = document.documentElement;
     const wide = root.scrollWidth > root.clientWidth ? ["wider than the screen"] : [];
     const title = document.querySelectorAll("h1").length == 1 ? [] : ["no title, or several"];
-    return [...broken, ...wide, ...title];
+    const texts = (what) => [...document.querySelectorAll(what)].map(e => e.innerText);
+    const tables = texts("p").some(t => t.startsWith("| ")) ? ["a table that is none"] : [];
+    const outputs = texts(".highlight-console pre").some(t => /^\\.\\.\\.$/m.test(t));
+    return [...broken, ...wide, ...title, ...tables, ...(outputs ? ["an output left out"] : [])];
 }"""
 
 

@@ -114,11 +114,12 @@ def run_console(block: Block, where: str) -> str:
             timeout=LONGEST_COMMAND,
             env={**os.environ, "PATH": path, "COLUMNS": "100"},
         )
+        printed = done.stdout.replace(f"{Path.cwd()}{os.sep}", "")  # files of the page's folder
         if expected.strip():
-            compare(expected, done.stdout, f"{where}: {command}")
+            compare(expected, printed, f"{where}: {command}")
         elif done.returncode not in (0, 3):  # 3: stopped before the gap that was asked for
-            raise BlockError(f"{where}: {command} failed:\n{done.stdout}")
-        text.append(f"$ {lines}\n{done.stdout if '...' in expected else expected}")
+            raise BlockError(f"{where}: {command} failed:\n{printed}")
+        text.append(f"$ {lines}\n{printed if '...' in expected else expected}")
     return "".join(text)
 
 
