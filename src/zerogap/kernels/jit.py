@@ -219,7 +219,7 @@ def _compiled_in_order(method: Callable[..., Any]) -> Callable[..., Any]:
     options = {**_OPTIONS, "fastmath": _OPTIONS["fastmath"] - {"reassoc"}, "forceinline": True}
     parameters = ", ".join(inspect.signature(method).parameters)
     call = f"lambda {parameters}: compiled({parameters})"  # Numba compares parameter names
-    return eval(call, {"compiled": njit(**options)(method)})
+    return eval(call, {"compiled": njit(**options)(method), "__name__": __name__})
 
 
 def _source(cls: type) -> bytes:
