@@ -21,6 +21,7 @@ from zerogap.problem.centring import centred
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.validation import describe_columns, describe_targets, warn_if_short
 from zerogap.rows import DenseRows
+from zerogap.rows import base as rows_base
 from zerogap.solvers.rotation import rotated
 
 MARGINS = ("hinge", "smooth-hinge", "squared-hinge", "logistic")
@@ -193,6 +194,17 @@ def test_centring_changes_nothing_but_the_intercept(form):
     np.testing.assert_array_equal(shifted.origin[1:], 0.0)
     assert inner.primal(w, shifted.inward(w, b)) == pytest.approx(problem.primal(w, b), rel=1e-9)
     assert shifted.outward(w, shifted.inward(w, b)) == pytest.approx(b, abs=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared"])
+def test_without_memory_for_a_shifted_copy_the_given_columns_do(form, loss, monkeypatch):
+    monkeypatch.setattr(rows_base, "free_memory", lambda: 1e3)
+    X, y = make_data(loss, n=200, d=4)
+    X[:, 0] = np.round(2000 + 10 * X[:, 0])  # a year
+    problem = zg.Problem(form(X), y, loss, 0.01, fit_intercept=True)
+    assert centred(problem).problem is problem
+    proved(estimator(loss, lam=0.01).fit(form(X), y))
 
 
 def test_rotation_keeps_inner_products_and_makes_columns_orthogonal():

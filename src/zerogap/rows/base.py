@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 
+from zerogap.io.memory import free_memory
 from zerogap.kernels.instructions import LANES
 from zerogap.kernels.jit import Struct
 from zerogap.penalties import L2
@@ -110,9 +111,18 @@ class Rows(Struct):
 
     @functools.cached_property
     def centred(self) -> tuple[Self, np.ndarray]:
-        """These rows minus an origin, and that origin; themselves and none if all is near zero."""
+        """These rows minus an origin, and that origin; themselves and none if all is near zero.
+
+        Or if there is no memory for another copy: far columns cost steps and digits then.
+        """
         origin = self._far_columns()
-        return (self.minus(origin), origin) if origin.any() else (self, origin[:0])
+        if not origin.any() or self._bytes_of_copy(origin) > free_memory():
+            return self, origin[:0]
+        return self.minus(origin), origin
+
+    def _bytes_of_copy(self, origin: np.ndarray) -> float:
+        """Return the memory that `minus` takes."""
+        return 8.0 * math.prod(self.shape)
 
     def _far_columns(self) -> np.ndarray:
         """Return what `find_shift` finds in some of the rows."""

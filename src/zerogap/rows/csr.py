@@ -51,6 +51,10 @@ class CSRRows(Rows):
             origin[columns] = find_shift(some[:, columns].toarray())
         return origin
 
+    def _bytes_of_copy(self, origin: np.ndarray) -> float:
+        most = self.stored + self.shape[0] * np.count_nonzero(origin)
+        return float(most) * (8 + self.indices.itemsize)
+
     def minus(self, origin: np.ndarray) -> Self:
         far = np.flatnonzero(origin).astype(self.indices.dtype)  # their zeros are no longer zero
         most = self.stored + self.shape[0] * len(far)
