@@ -13,8 +13,10 @@ from zerogap.losses.base import NEAR_BOUND, TINY_CURVATURE, MarginLoss
 class Hinge(MarginLoss):
     """The support vector machine's loss.
 
-    phi(z; y) = max(0, 1 - y z)
-    phi*(-a; y) = -a y  for a y in [0, 1], else +inf.
+    ::
+
+        phi(z; y) = max(0, 1 - y z)
+        phi*(-a; y) = -a y  for a y in [0, 1], else +inf.
 
     1-Lipschitz, not smooth.
 
@@ -50,11 +52,12 @@ class Hinge(MarginLoss):
 class SmoothHinge(MarginLoss):
     """Hinge with its kink rounded over a width ``gamma``.
 
-    phi(z; y) = 0                    if m <= 0,          m = 1 - y z
-              = m^2 / (2 gamma)      if 0 < m < gamma
-              = m - gamma / 2        if m >= gamma
+    ::
 
-    phi*(-a; y) = -a y + gamma a^2 / 2  for a y in [0, 1], else +inf.
+        phi(z; y) = 0                    if m <= 0,          m = 1 - y z
+                  = m^2 / (2 gamma)      if 0 < m < gamma
+                  = m - gamma / 2        if m >= gamma
+        phi*(-a; y) = -a y + gamma a^2 / 2  for a y in [0, 1], else +inf.
 
     1-Lipschitz and 1/gamma-smooth.
 
@@ -111,8 +114,10 @@ class SmoothHinge(MarginLoss):
 class SquaredHinge(MarginLoss):
     """The square of the hinge, as in LIBLINEAR (no factor 1/2).
 
-    phi(z; y) = max(0, 1 - y z)^2
-    phi*(-a; y) = -a y + a^2 / 4  for a y >= 0, else +inf.
+    ::
+
+        phi(z; y) = max(0, 1 - y z)^2
+        phi*(-a; y) = -a y + a^2 / 4  for a y >= 0, else +inf.
 
     2-smooth.
 
@@ -153,8 +158,10 @@ class SquaredHinge(MarginLoss):
 class Logistic(MarginLoss):
     """Logistic loss, the negative log-likelihood of logistic regression.
 
-    phi(z; y) = log(1 + exp(-y z))
-    phi*(-a; y) = b log b + (1 - b) log(1 - b),  b = a y in [0, 1], else +inf.
+    ::
+
+        phi(z; y) = log(1 + exp(-y z))
+        phi*(-a; y) = b log b + (1 - b) log(1 - b),  b = a y in [0, 1], else +inf.
 
     1-Lipschitz and 1/4-smooth.
 

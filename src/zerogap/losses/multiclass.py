@@ -68,8 +68,10 @@ class MulticlassLoss(Loss):
 class MulticlassHinge(MulticlassLoss):
     """The loss of Crammer and Singer (2001) with 0/1 cost.
 
-    phi(z; y) = max_k (1[k != y] + z_k) - z_y
-    phi*(-a; y) = -(1 - p_y)  for p = e_y - a in the simplex, else +inf.
+    ::
+
+        phi(z; y) = max_k (1[k != y] + z_k) - z_y
+        phi*(-a; y) = -(1 - p_y)  for p = e_y - a in the simplex, else +inf.
 
     The block step is the projection of p + (z + 1 - e_y) / q on the simplex.
 
@@ -169,8 +171,10 @@ class MulticlassHinge(MulticlassLoss):
 class Softmax(MulticlassLoss):
     """Cross-entropy of the softmax of the scores, the loss of multinomial logistic regression.
 
-    phi(z; y) = log(sum_k exp z_k) - z_y
-    phi*(-a; y) = sum_k p_k log p_k  for p = e_y - a in the simplex, else +inf.
+    ::
+
+        phi(z; y) = log(sum_k exp z_k) - z_y
+        phi*(-a; y) = sum_k p_k log p_k  for p = e_y - a in the simplex, else +inf.
 
     1/2-smooth.  The block step solves log p_k + q p_k = z_k + q p_k^old - nu for the one multiplier
     nu at which the p_k sum to one.

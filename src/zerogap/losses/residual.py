@@ -12,8 +12,10 @@ from zerogap.losses.base import NEAR_BOUND, TINY_CURVATURE, ResidualLoss
 class Squared(ResidualLoss):
     """Half the squared residual, the loss of ridge regression.
 
-    phi(z; y) = (z - y)^2 / 2
-    phi*(-a; y) = -a y + a^2 / 2.
+    ::
+
+        phi(z; y) = (z - y)^2 / 2
+        phi*(-a; y) = -a y + a^2 / 2.
 
     1-smooth.
 
@@ -51,8 +53,10 @@ class Squared(ResidualLoss):
 class Absolute(ResidualLoss):
     """Absolute residual, for regression of the median.
 
-    phi(z; y) = |z - y|
-    phi*(-a; y) = -a y  for |a| <= 1, else +inf.
+    ::
+
+        phi(z; y) = |z - y|
+        phi*(-a; y) = -a y  for |a| <= 1, else +inf.
 
     1-Lipschitz, not smooth.
 
@@ -90,8 +94,10 @@ class Absolute(ResidualLoss):
 class EpsilonInsensitive(ResidualLoss):
     """Absolute residual beyond a tube of half-width ``eps``, for support vector regression.
 
-    phi(z; y) = max(0, |z - y| - eps)
-    phi*(-a; y) = -a y + eps |a|  for |a| <= 1, else +inf.
+    ::
+
+        phi(z; y) = max(0, |z - y| - eps)
+        phi*(-a; y) = -a y + eps |a|  for |a| <= 1, else +inf.
 
     1-Lipschitz, not smooth.
 
