@@ -20,15 +20,19 @@ GROUPS = sorted(
 )
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_cases_in_the_simulator(group):
-    """In a process of its own: numba-cuda asks for the simulator once, when it is imported."""
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("groups", (GROUPS[::2], GROUPS[1::2]), ids="-".join)
+def test_cases_in_the_simulator(groups):
+    """In a process of its own: numba-cuda asks for the simulator once, when it is imported.
+
+    Two processes are enough for two cores; each one more takes three seconds to start.
+    """
     if importlib.util.find_spec("numba_cuda") is None:
         pytest.skip("numba-cuda, which has the simulator, is not installed")
-    cases = TESTS / "cuda_cases" / f"{group}.py"
+    cases = [str(TESTS / "cuda_cases" / f"{group}.py") for group in groups]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*command, str(cases)],
+        [*command, *cases],
         cwd=TESTS.parent,
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
         capture_output=True,
