@@ -21,7 +21,7 @@ GROUPS = sorted(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("groups", (GROUPS[::2], GROUPS[1::2]), ids="-".join)
+@pytest.mark.parametrize("groups", [GROUPS[::2], GROUPS[1::2]], ids="-".join)
 def test_cases_in_the_simulator(groups):
     """In a process of its own: numba-cuda asks for the simulator once, when it is imported.
 
