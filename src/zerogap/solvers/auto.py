@@ -56,7 +56,11 @@ MOST_QUICK_STEPS = 200  # the same for L-BFGS: about ten of its steps cost one N
 # The second number is for many classes, if another method is left to try.
 IDLE_STEPS = 40
 IDLE_BEFORE_NEXT = 10
+# The same for the last method, with more features than a matrix is factorised of: on categories
+# beside money, at C = 1e4, sub-problems by conjugate gradients took a hundred steps
+PATIENT_STEPS = 160
 MOST_TWOFOLD_STEPS = 200  # steps of TwofoldNewton before TwofoldPoint is tried, if it is there
+USELESS_GAP = 0.9  # relative gap of coordinate ascent from which the next method starts anew
 AT_ZERO = 0.5  # times the gap that counts as zero: such an objective is certified without a dual
 DOUBTED_ESTIMATES = 3  # estimates of the gap that certificates refuted, before the next method
 NAMES = {
@@ -87,6 +91,7 @@ class AutoState(State):
     best_estimate: float = math.inf  # of a second-order method, relative
     best_value: float = math.inf
     doubted: int = 0  # certificates that refuted the method's own estimate
+    proved: float = 0.0  # relative gap of the last certificate
     idle: int = 0  # steps since `best_estimate` or `best_value` was much improved
     rotate: bool = False  # whether the next change is to rotated columns
     turned: bool = False  # whether that change has been made
@@ -180,6 +185,7 @@ class Auto(Solver):
         if not state.stage or isinstance(self._method(state), InteriorPoint):
             self._method(state).observe(self._inner(problem, state), state.part, record, tol)
         state.tol, primal = tol, abs(record.certificate.primal)
+        state.proved = record.gap / max(primal, 1e-300)
         if isinstance(state.part, NewtonState):
             state.part.tol = tol
         if state.stage and record.gap > tol * primal:
@@ -310,7 +316,7 @@ class Auto(Solver):
             state.best_value, state.idle = min(value, state.best_value), 0
         elif estimate is not None and not isinstance(method, InteriorPoint):  # it notices stalls
             state.idle += 1
-        stuck = state.idle > IDLE_STEPS or getattr(state.part, "stalled", False)
+        stuck = state.idle > _patience(inner, state) or getattr(state.part, "stalled", False)
         if isinstance(method, TwofoldNewton) and state.stage < len(state.methods) - 1:
             stuck = stuck or state.updates / inner.shape[0] - state.since > MOST_TWOFOLD_STEPS
         quick = isinstance(method, MulticlassLBFGS)  # many cheap steps
@@ -372,8 +378,9 @@ class Auto(Solver):
         state.switch, state.since, state.epoch, state.gap = False, epoch, epoch, math.inf
         state.best_estimate, state.best_value, state.idle = math.inf, math.inf, 0
         state.doubted = 0
-        if answer is not None and not all(map(is_finite, answer)):
-            answer = None  # the method has broken down
+        useless = state.proved > USELESS_GAP and not state.turned and state.stage == 1
+        if useless or (answer is not None and not all(map(is_finite, answer))):
+            answer = None  # the method has broken down, or has not moved
         method = self._method(state)
         state.part = method.begin(inner, state.rng, answer)
         if state.sharp or isinstance(state.part, NewtonState | InteriorPointState):
@@ -393,6 +400,12 @@ class Auto(Solver):
 
     def _method(self, state: AutoState) -> Solver:
         return state.methods[state.stage]
+
+
+def _patience(problem: Problem, state: AutoState) -> int:
+    """Return the idle steps after which a method has stalled."""
+    last = state.stage == len(state.methods) - 1
+    return PATIENT_STEPS if last and problem.shape[1] > DIRECT else IDLE_STEPS
 
 
 def _ascent(problem: Problem) -> SDCA:
