@@ -49,6 +49,7 @@ from zerogap.solvers.wide_hessian import can_factorise
 _EMPTY = np.empty(0)
 NEAR_AN_END = 1e-6  # a dual variable nearer to a bound, as a share of its range, is tried at it
 LEAST_MU = 1e-26  # last mu over the first one: gaps are limited by rounding before that
+SPARSE_GAP = 0.5  # of the gap asked for, that weights which are exactly zero may cost
 EXACT_GAP = 1e-14  # smallest mu or gap that is aimed at, as a share of the objective
 LAST_MU_OVER_GAP = 0.1  # last mu over the gap asked for: a smaller mu shows more rounding
 CENTRED_TO = 0.1  # a Newton step that gains less, in units of a row's part, is on the central path
@@ -147,7 +148,7 @@ class InteriorPoint(Solver):
         b: Any = best[..., d].copy() if problem.fit_intercept else 0.0 * best[..., 0]
         b = b if np.ndim(b) else float(b)
         if problem.l1_ratio:
-            w = sparsest(problem, w, b, alpha)
+            w = sparsest(problem, w, b, alpha, SPARSE_GAP * state.tol)
         return w, b, _at_ends(problem, w, b, alpha, state.tol)
 
     def observe(self, problem: Any, state: InteriorPointState, record: Record, tol: float) -> None:

@@ -17,6 +17,8 @@ from zerogap.losses import Absolute
 
 COOLING = 0.1  # next mu over the present one
 LEAST_MU = 1e-14  # last mu over the first one
+# Of the largest part of scores: weights that have more stay, though the dual point holds them at 0
+SMALL_PARTS = (1.0, 1e-3, 1e-5)
 SAME_GAP = 1e-14  # share of the objective: gaps that differ by less count as equal
 GAIN_LEFT = 0.3  # mu falls when a step gains less than this share of what rounding the kink costs
 
@@ -56,14 +58,20 @@ def cooler(v: np.ndarray, mu: np.ndarray, l1: float, gain: float, first: np.ndar
     return np.maximum(COOLING * mu, LEAST_MU * first)
 
 
-def sparsest(problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray) -> np.ndarray:
+def sparsest(
+    problem: Any, w: np.ndarray, b: Any, alpha: np.ndarray, enough: float = 0.0
+) -> np.ndarray:
     """Return w without weights that the dual point holds at zero, if that proves as much.
 
-    Rounding may hide that a weight is not zero.
+    Or if the relative gap is `enough`.  Rounding may hide that a weight is not zero.
     """
     alpha = problem.feasible(alpha)
-    bare = np.where(problem.to_weights(problem.dual_sum(alpha)) == 0.0, 0.0, w)
-    (primal, gap), (_, bare_gap) = (
-        problem.plain_gap(x, b, problem.scores(x), alpha) for x in (w, bare)
-    )
-    return bare if bare_gap <= max(gap, SAME_GAP * primal) else w
+    primal, gap = problem.plain_gap(w, b, problem.scores(w), alpha)
+    held = problem.to_weights(problem.dual_sum(alpha)) == 0.0
+    sizes = np.abs(w) * problem.column_sizes
+    most = max(gap, SAME_GAP * primal, enough * primal)
+    for part in SMALL_PARTS if enough else SMALL_PARTS[:1]:
+        bare = np.where(held & (sizes <= part * sizes.max()), 0.0, w)
+        if problem.plain_gap(bare, b, problem.scores(bare), alpha)[1] <= most:
+            return bare
+    return w
