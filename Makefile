@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-quick test-gpu lint types docs docs-quick bench bench-quick bench-parts bench-gpu results fuzz chaos faults soak prove tamper tables clean
+.PHONY: demo test test-quick test-gpu lint types docs docs-quick bench bench-quick bench-parts bench-gpu results campaigns fuzz crafted chaos faults soak prove tamper tables clean
 
 demo: $(VENV)/.demo
 	$(BIN)/zerogap compare --out demo
@@ -65,12 +65,18 @@ bench-gpu: $(VENV)/.gpu
 # The campaigns end after so many minutes if told, as by `make chaos MINUTES=1`.
 UNTIL := $(if $(MINUTES),--minutes $(MINUTES))
 
-# Damaged files through every reader: 500 000 of each of ten formats take hours; and files that were
-# made to harm, with right checksums: 20 000 of each of five take a quarter of an hour.
+# A minute of each, all at once: part of `.ci/run`.
+campaigns: $(VENV)/.dev
+	$(MAKE) --jobs 5 chaos faults fuzz crafted soak MINUTES=1
+
+# Damaged files through every reader: 500 000 of each of ten formats take hours.
 FUZZ ?= 500000
-CRAFTED ?= 20000
 fuzz: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py all --runs $(FUZZ) $(UNTIL)
+
+# Files made to harm, with right checksums: 20 000 of each of five kinds take a quarter of an hour.
+CRAFTED ?= 20000
+crafted: $(VENV)/.dev
 	$(BIN)/python benchmarks/crafted.py all --runs $(CRAFTED) $(UNTIL)
 
 # Certified statements against exact optima: an hour or two of two cores; PROOFS=1000 takes minutes.

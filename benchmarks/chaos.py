@@ -215,7 +215,10 @@ def main() -> int:
                 flush=True,
             )
     fits = number - options.first
-    print(f"{fits} fits, {workers.kills} kills, {failures} failures; go on with --first {number}")
+    print(
+        f"{fits} fits tried, {workers.kills} workers killed, {fits - failures} survived, "
+        f"{failures} lost; go on with --first {number}"
+    )
     return 1 if failures else 0
 
 

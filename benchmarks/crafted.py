@@ -81,7 +81,8 @@ def change(rng: random.Random, tree: Any) -> None:
     elif kind == 5:
         owner[key] = f"deep {int(10 ** rng.uniform(0, 5))}"
     else:
-        count = int(10 ** rng.uniform(0, np.log10(MOST_COPIES)))
+        size = 1 + len(json.dumps(owner[key]))
+        count = int(10 ** rng.uniform(0, np.log10(min(MOST_COPIES, LONGEST / size + 2))))
         if isinstance(owner, list):
             owner[key:key] = [owner[key]] * count
         else:
@@ -213,9 +214,10 @@ def checkpoints() -> fuzz.Target:
         known = [run for identity, run in runs.items() if identity.encode() in content]
         problem, solver, given, _ = (known or list(runs.values()))[0]
         result = zg.solve(problem, solver, max_epochs=6, **given)
-        claim, truth = result.certificate, problem.primal(result.w, result.b)
-        fits = claim.gap == np.inf or abs(claim.primal - truth) <= 1e-12 * truth
-        assert fits, "a certificate is not of its model"
+        claim = result.certificate
+        if claim.gap < np.inf:
+            truth = problem.primal(result.w, result.b)
+            assert abs(claim.primal - truth) <= 1e-12 * truth, "a certificate is not of its model"
 
     return fuzz.Target(load, CheckpointError, tuple(run[-1] for run in runs.values()))
 

@@ -1,6 +1,7 @@
 """Commands that are killed or run out of disk or memory: files are the old ones or the new ones.
 
     python benchmarks/faults.py [--count N | --minutes M] [--first I] [--seed S] [--jobs N]
+                                [--only FAULT]
 
 Each trial runs one command of the table SCENES in a process of its own, over files that are there
 already, and disturbs it in one way of the table FAULTS, in fault_kinds.py.  What holds afterwards:
@@ -217,15 +218,20 @@ def complaint(text: str) -> str:
     return ""
 
 
-def trial(number: int, seed: int) -> tuple[str, str]:
-    """Run one trial; return its fault, and what is wrong with how it ended."""
+def fault_of(number: int, seed: int) -> tuple[str, random.Random]:
+    """Return the fault of a trial, and what makes its other choices."""
     rng = random.Random(seed << 40 | number)
-    scene_number = number % len(SCENES)
-    scene = SCENES[scene_number]
     others = [name for name in FAULTS if name != "killed"]
     if not rights_can_be_lost():
         others.remove("read-only")
-    name = "killed" if rng.random() < SHARE_OF_KILLS else rng.choice(others)
+    return "killed" if rng.random() < SHARE_OF_KILLS else rng.choice(others), rng
+
+
+def trial(number: int, seed: int) -> tuple[str, str]:
+    """Run one trial; return its fault, and what is wrong with how it ended."""
+    name, rng = fault_of(number, seed)
+    scene_number = number % len(SCENES)
+    scene = SCENES[scene_number]
     old, new, seconds = outcomes(scene_number)
     with tempfile.TemporaryDirectory() as given:
         folder = prepared(Path(given), scene)
@@ -268,7 +274,9 @@ def disturbed(rng: random.Random, folder: Path, scene: Scene, name: str, known: 
     return ""
 
 
-def trials(numbers: range, seed: int, end: float) -> tuple[Counter[str], list[str]]:
+def trials(
+    numbers: range, seed: int, end: float, only: str | None
+) -> tuple[Counter[str], list[str]]:
     """Run some trials; return how many of each fault there were, and what was lost."""
     warm_up()
     tried: Counter[str] = Counter()
@@ -276,6 +284,8 @@ def trials(numbers: range, seed: int, end: float) -> tuple[Counter[str], list[st
     for number in numbers:
         if time.time() > end:
             break
+        if only and fault_of(number, seed)[0] != only:
+            continue
         name, wrong = trial(number, seed)
         tried[name] += 1
         if wrong:
@@ -303,6 +313,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first trial")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", choices=FAULTS, help="commands disturbed in this way alone")
     options = parser.parse_args()
     last, end = options.first + options.count, time.time() + 60 * options.minutes
     tried: Counter[str] = Counter()
@@ -313,7 +324,8 @@ def main() -> int:
             yield range(first, min(first + TRIALS_AT_A_TIME, last))
 
     with ProcessPoolExecutor(options.jobs, initializer=_leave_ctrl_c_to_main) as pool:
-        futures = [pool.submit(trials, part, options.seed, end) for part in parts()]
+        given = options.seed, end, options.only
+        futures = [pool.submit(trials, part, *given) for part in parts()]
         try:
             for future in futures:
                 count, lines = future.result()
@@ -327,7 +339,8 @@ def main() -> int:
     for name, count in tried.most_common():
         print(f"| {name} | {count} |")
     done = tried.total()
-    print(f"{done} commands, {lost} lost; go on with --first {options.first + done}")
+    later = last if options.only else options.first + done
+    print(f"{done} tried, {done - lost} survived, {lost} lost; go on with --first {later}")
     return 1 if lost else 0
 
 

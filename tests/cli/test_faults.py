@@ -18,7 +18,7 @@ def test_F7_disturbed_commands_lose_nothing():
     command = [sys.executable, str(SCRIPT), "--count", "42", "--jobs", "1", "--seed", "7"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert re.search(r"^42 commands, 0 lost; ", run.stdout, re.MULTILINE)
+    assert re.search(r"^42 tried, 42 survived, 0 lost; ", run.stdout, re.MULTILINE)
 
 
 LIMITED = """
@@ -68,3 +68,22 @@ def test_F7_a_comma_in_the_locale_changes_nothing(zerogap, npz, tmp_path):
             locale.setlocale(locale.LC_ALL, before)
     assert models[0] == models[1]
     assert "," not in shown.split("primal", 1)[1].splitlines()[0]
+
+
+@pytest.mark.parametrize("second", ["--report", "--checkpoint"])
+def test_two_outputs_of_one_name_are_refused(zerogap, npz, tmp_path, second):
+    (tmp_path / "link").symlink_to("model.zg")
+    for name in ("model.zg", "link"):
+        result = zerogap("train", npz, "--out", tmp_path / "model.zg", second, tmp_path / name)
+        assert result.exit_code == 1
+        assert "would be written twice, choose another name" in result.output
+    assert not (tmp_path / "model.zg").exists()
+
+
+@pytest.mark.parametrize("name", ["rot13", "base64", "zip", "../x"])
+def test_encodings_of_no_text_are_refused(zerogap, tmp_path, name):
+    table = tmp_path / "table.csv"
+    table.write_text("a,y\n1,0\n2,1\n")
+    result = zerogap("train", table, "--target", "y", "--encoding", name)
+    assert result.exit_code == 2
+    assert f"--encoding must be one that Python knows, as latin-1, got '{name}'" in result.output

@@ -171,6 +171,7 @@ IMPOSSIBLE = {
     "a matrix of rows": lambda h, a: a.update({"state.members": np.zeros((1, 1), np.int64)}),
     "marks of other rows": lambda h, a: a.update({"state.moved": np.ones(3, np.bool_)}),
     "an average of other features": lambda h, a: a.update({"state.recent": np.ones(1)}),
+    "no intercept": lambda h, a: h["parts"]["best"].update(b=float("nan")),
     "a negative count": lambda h, a: h["parts"]["state"].update(updates=-1),
     "a part is missing": lambda h, a: h["parts"].pop("best"),
     "no history": lambda h, a: h.update(history=[]),

@@ -14,6 +14,7 @@ from zerogap.cli.output import (
     certificate_json,
     certificate_rows,
     check_output,
+    check_outputs,
     failures,
     print_table,
     progress,
@@ -92,9 +93,9 @@ def register(app: Any) -> None:
             for path in (out, left):
                 if path is not None and path.exists() and not force:
                     raise ValueError(f"{path}: is there already; --force replaces it")
-            check_output(out or model, data, str(rows))
+            check_outputs((out or model, left), data, str(rows))
             if left is not None:
-                check_output(left, data, str(rows), str(model))
+                check_output(left, str(model))
             numbers = _read_numbers(rows)
             file, given = open_for_model(model, data, format=format, table=table)
             _check_scale(scale, file.encoder, model)

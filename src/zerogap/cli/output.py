@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import json
 import math
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -82,6 +83,16 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return ": ".join(["not enough memory", *str(error).splitlines()])
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def check_outputs(paths: Iterable[Path | None], *inputs: str | None) -> None:
+    """See that files can be written, and that none of them would replace another one."""
+    taken = {os.path.realpath(path) for path in (Manners.log,) if path is not None}
+    for path in filter(None, paths):
+        check_output(path, *inputs)
+        if (real := os.path.realpath(path)) in taken:
+            raise ValueError(f"{path}: would be written twice, choose another name for one of them")
+        taken.add(real)
 
 
 def check_output(path: Path, *inputs: str | None) -> None:

@@ -21,7 +21,7 @@ from zerogap.cli.choices import (
     or_scale,
 )
 from zerogap.cli.inputs import Input, column_scaler, open_data, tell
-from zerogap.cli.output import NOT_REACHED, USAGE, as_json, check_output, failures, printer, stop
+from zerogap.cli.output import NOT_REACHED, USAGE, as_json, check_outputs, failures, printer, stop
 from zerogap.cli.table_options import table_options
 
 _DEFAULT_LAM = "1e-6:1:7"
@@ -134,9 +134,7 @@ def register(app: Any) -> None:
             "random_state": seed,
         }
         with failures("sweep", can_scale=True):
-            for path in (out, csv):
-                if path is not None:
-                    check_output(path, data)
+            check_outputs((out, csv), data)
             read = open_data(data, target=target, format=format, table=table)
             tell("sweep", read)
             transform = _transform(str(scale), not no_intercept, share if h else None, seed)

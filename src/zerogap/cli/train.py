@@ -36,7 +36,7 @@ from zerogap.cli.output import (
     NOT_REACHED,
     USAGE,
     as_json,
-    check_output,
+    check_outputs,
     compiling,
     failures,
     note,
@@ -165,11 +165,7 @@ def register(app: Any) -> None:
             "checkpoint": checkpoint and str(checkpoint),
         }
         with failures("train", can_scale=not is_store(data)):
-            if out is not None:
-                check_output(out, data, test)
-            for path in (checkpoint, report):
-                if path is not None:
-                    check_output(path, data, test)
+            check_outputs((out, checkpoint, report), data, test)
             try:
                 model = _make_model(loss, solver, class_weight, settings)
                 if cv is not None and lam is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
+import contextlib
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -124,7 +124,8 @@ class TableOptions:
         _require(1 <= self.max_words <= MOST_WORDS, "--max-words", self.max_words, most)
         if self.encoding is not None:
             try:
-                codecs.lookup(self.encoding)
+                with contextlib.suppress(UnicodeError):
+                    b"a".decode(self.encoding)  # those from bytes to bytes, as base64, are none
             except LookupError:
                 _require(False, "--encoding", self.encoding, "one that Python knows, as latin-1")
         if any(text.casefold() == "inf" for text in self.missing):  # in every spelling

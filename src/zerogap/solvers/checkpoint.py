@@ -163,6 +163,7 @@ def _check_scalar(name: str, saved: Any, fresh: Any) -> None:
     kinds = like.get(type(fresh), (type(None),))
     least = min(0, fresh) if isinstance(fresh, int) else 0  # no count falls below its first value
     beyond = isinstance(saved, int) and not least <= saved <= _LARGEST
+    beyond |= saved != saved and fresh == fresh  # NaN, where a run begins with a number
     if beyond or not isinstance(saved, kinds) or (isinstance(saved, bool) and bool not in kinds):
         raise FileError(f"its {name!r} is {short(saved)}")
 
