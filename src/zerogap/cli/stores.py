@@ -56,7 +56,7 @@ def open_store_for_model(path: Path, text: str, max_memory: str | None) -> tuple
 
 
 def refuse_memory(max_memory: str | None, text: str) -> None:
-    """Refuse a limit that nothing would keep."""
+    """Refuse --max-memory for data in memory, where it would have no effect."""
     if max_memory is not None:
         raise ValueError(
             f"--max-memory is for stores, and {text} is none: make one by zerogap data convert"

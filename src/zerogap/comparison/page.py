@@ -50,7 +50,7 @@ def render(comparison: Comparison) -> str:
 
 
 def fill(template: str, **values: Any) -> str:
-    """Return a page that is whole in itself: values, style sheet and scripts are put in."""
+    """Return a self-contained page: values, style sheet and scripts are inside of it."""
     from jinja2 import Environment, PackageLoader
     from plotly.offline import get_plotlyjs
 
