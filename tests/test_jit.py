@@ -354,3 +354,21 @@ def test_seconds_of_a_fit_do_not_count_compiling(monkeypatch):
     before = machine_code.clock()
     monkeypatch.setattr(machine_code._session, "seconds", machine_code._session.seconds + 1000.0)
     assert machine_code.clock() < before - 900.0
+
+
+def test_machine_code_that_cannot_be_kept_ends_nothing(monkeypatch):
+    """A full disk, or a limit of file sizes, ended the run with a bare [Errno 27]."""
+    from numba.core.caching import IndexDataCacheFile
+
+    from zerogap.kernels import machine_code
+
+    def full(self, key, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(IndexDataCacheFile, "save", full)
+    monkeypatch.setattr(machine_code, "_unkept", [])
+    file = object.__new__(machine_code._CacheFile)
+    file._index_path = "folder/kernel.nbi"
+    with pytest.warns(RuntimeWarning, match="cannot be kept .No space left on device."):
+        file.save("key", "data")
+    file.save("key", "data")  # told once

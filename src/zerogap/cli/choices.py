@@ -36,6 +36,16 @@ class Solver(StrEnum):
     INTERIOR_POINT = "interior-point"
 
 
+def losses_like(incomplete: str) -> list[str]:
+    """Return what the shell offers for the beginning of a loss."""
+    return [name for name in Loss if name.startswith(incomplete)]
+
+
+def solvers_like(incomplete: str) -> list[str]:
+    """Return what the shell offers for the beginning of a solver."""
+    return [name for name in Solver if name.startswith(incomplete)]
+
+
 class Format(StrEnum):
     """Formats of data."""
 

@@ -25,6 +25,7 @@ class Manners:
     quiet = False
     stopped = False
     log: Path | None = None
+    above: Callable[[str], None] | None = None  # prints a line above a progress bar that is shown
 
     @classmethod
     def set(cls, quiet: bool, log: Path | None) -> None:
@@ -54,8 +55,13 @@ def stop(command: str, message: str, code: int) -> NoReturn:
 def note(command: str, message: str) -> None:
     """Tell the user something on standard error, unless --quiet was given."""
     Manners.write(message)
-    if not Manners.quiet:
-        typer.echo(f"zerogap {command}: {message}", err=True)
+    if Manners.quiet:
+        return
+    line = f"zerogap {command}: {message}"
+    if Manners.above is None:
+        typer.echo(line, err=True)
+    else:
+        Manners.above(line)
 
 
 @contextlib.contextmanager
@@ -229,8 +235,15 @@ def progress(tol: float, max_seconds: float | None = None) -> Iterator[Callable[
         text = f"gap {gap:.1e} of {tol:.0e}, epoch {record.epoch:g}{rate}{left}"
         bar.update(task, completed=done, description=text)
 
+    def above(line: str) -> None:
+        bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
     with bar:
-        yield show
+        Manners.above = above
+        try:
+            yield show
+        finally:
+            Manners.above = None
 
 
 @contextlib.contextmanager

@@ -20,8 +20,10 @@ from zerogap.cli.choices import (
     ScaleOption,
     Solver,
     TargetOption,
+    losses_like,
     name_or_object,
     or_scale,
+    solvers_like,
 )
 from zerogap.cli.inputs import (
     Input,
@@ -62,6 +64,7 @@ def register(app: Any) -> None:
             typer.Option(
                 metavar="NAME",
                 help=f"{', '.join(Loss)}; with an option as in quantile:q=0.9.",
+                autocompletion=losses_like,
             ),
         ] = "hinge",
         lam: Annotated[
@@ -98,6 +101,7 @@ def register(app: Any) -> None:
             typer.Option(
                 metavar="NAME",
                 help=f"{', '.join(Solver)}; with options as in sgd:batch_size=64:step=0.1.",
+                autocompletion=solvers_like,
             ),
         ] = "auto",
         tol: Annotated[

@@ -358,7 +358,8 @@ def _weights(encoder: Encoder, column: Any, before: int) -> np.ndarray:
     if bad.any():
         row = int(np.argmax(bad))
         what = "no weight" if np.isnan(values[row]) else f"the weight {values[row]:g}"
-        raise CellError(before + row, name, f"{what}: weights are 0 or more")
+        hint = "; --drop-missing leaves the row out" if np.isnan(values[row]) else ""
+        raise CellError(before + row, name, f"{what}: weights are 0 or more{hint}")
     return values
 
 
