@@ -36,6 +36,7 @@ from zerogap.solvers.checkpoint import CheckpointError
 from zerogap.store import manifest
 
 SECONDS = 1.0  # of processor time, for one file
+SECONDS_OF_A_RUN = 3.0  # that goes on from a checkpoint, and may load another method's code
 ROOM = 1 << 24  # bytes that a refusal may take besides twice the file's size
 OUTPUTS: tuple[dict[str, Any], ...] = ({}, {"output": "average"}, {"output": "random"})
 SOLVERS = (
@@ -80,9 +81,8 @@ def change(rng: random.Random, tree: Any) -> None:
         owner[key] = copy.deepcopy(other.get(name) if isinstance(other, dict) else None)
     elif kind == 5:
         owner[key] = f"deep {int(10 ** rng.uniform(0, 5))}"
-    else:
-        size = 1 + len(json.dumps(owner[key]))
-        count = int(10 ** rng.uniform(0, np.log10(min(MOST_COPIES, LONGEST / size + 2))))
+    elif (size := len(json.dumps(tree))) < MOST_COPIES:  # which grows once
+        count = int(10 ** rng.uniform(0, np.log10(min(MOST_COPIES, LONGEST / size))))
         if isinstance(owner, list):
             owner[key:key] = [owner[key]] * count
         else:
@@ -225,6 +225,7 @@ def checkpoints() -> fuzz.Target:
 def crafted(name: str) -> fuzz.Target:
     """Return a target of fuzz.py that is given crafted files in the place of damaged ones."""
     target = checkpoints() if name == "checkpoint" else fuzz.TARGETS[name]()
+    fuzz.CPU_SECONDS = SECONDS_OF_A_RUN if name == "checkpoint" else SECONDS
     make = MAKERS[name]
 
     def craft(rng: random.Random) -> bytes:
@@ -234,7 +235,6 @@ def crafted(name: str) -> fuzz.Target:
 
 
 def main() -> None:
-    fuzz.CPU_SECONDS = SECONDS
     fuzz.main(__doc__ or "", {name: lambda name=name: crafted(name) for name in MAKERS})
 
 
