@@ -130,6 +130,16 @@ def test_a_warm_start_at_the_optimum_takes_no_epoch(name):
     assert model.certificate_.relative_gap <= 1e-4
 
 
+def test_a_wide_elastic_net_ends_where_it_started_next_to_the_optimum():
+    """Interior points take no start: what the start proves counts before their first step."""
+    X, y = make_regression(50, 200, n_informative=10, noise=1.0, random_state=0)
+    tight = theirs.ElasticNet(alpha=0.1, tol=1e-12, max_iter=10**6).fit(X, y)
+    model = linear_model.ElasticNet(alpha=0.1, warm_start=True, max_iter=5)
+    assert model.fit(X, y).certificate_.relative_gap <= model.tol**2
+    assert model.fit(X, y).n_iter_ == 0
+    np.testing.assert_allclose(model.coef_, tight.coef_, atol=1e-6 * abs(tight.coef_).max())
+
+
 @pytest.mark.parametrize("epochs", [1, 2, 7])
 def test_huber_keeps_to_its_limit_of_epochs(epochs):
     with pytest.warns(ConvergenceWarning):

@@ -28,6 +28,8 @@ from zerogap.problem.certificate import Certificate
 from zerogap.problem.checks import as_seed
 from zerogap.problem.validation import warn_if_short
 from zerogap.solvers import Auto, Result, solve
+from zerogap.solvers.dual_start import warm_duals
+from zerogap.solvers.protocol import Answer
 
 SMALLEST_GAP = 1e-20  # relative: below it a run ends at what rounding allows to prove
 ENOUGH_EPOCHS = 10_000  # unless `max_iter` is below scikit-learn's default: no fit has needed more
@@ -191,7 +193,8 @@ class DropIn(OnProcessor):
         if direct := direct_answers(problems, getattr(self, "solver", "auto")):
             return direct
         previous = self._previous_fit(problems, convention)
-        return [descended(*pair) for pair in zip(problems, previous, strict=True)]
+        starts = [descended(*pair) for pair in zip(problems, previous, strict=True)]
+        return [_with_duals(*pair) for pair in zip(problems, starts, strict=True)]
 
     def _previous_fit(self: Any, problems: list[Problem], convention: Convention) -> list[Any]:
         """Return the previous fit, if it is to be the start and is alike."""
@@ -243,6 +246,11 @@ class BinarizedDropIn(DropIn):
     def _find_classes(self: Any, y: np.ndarray) -> None:
         self._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(y)
         self.classes_ = self._label_binarizer.classes_
+
+
+def _with_duals(problem: Problem, start: Answer | None) -> Answer | None:
+    """Return a start with dual variables: `solve` certifies it as it is, before its first step."""
+    return start and (*start[:2], warm_duals(problem, start))
 
 
 def _checked_start(coef: Any, intercept: Any, count: int, d: int) -> list[Any]:
