@@ -140,8 +140,7 @@ def watch(
         if status == 0:
             break
         number, code = board[0], os.waitstatus_to_exitcode(status)
-        save.mkdir(parents=True, exist_ok=True)
-        path = save / f"{seed}-{number}"
+        (path := save / f"{seed}-{number}").parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(damaged(target, seed, number))
         print(f"FAILED {path}: {signal.Signals(-code).name if code < 0 else 'see above'}")
         failed.append(number)
@@ -180,6 +179,8 @@ def table(suffix: str, seeds: tuple[bytes, ...]) -> Target:
     folder = tempfile.mkdtemp()
     path = Path(folder, f"data.{suffix}")
     options = TableOptions(impute="median", dates=True)
+    Path(folder, "a.csv").write_text("a,y\n1,2\n3,4\n")  # damaged files may look like that
+    read(Path(folder, "a.csv"))  # loads pyarrow before memory is limited
 
     def load(content: bytes) -> None:
         path.write_bytes(content)
