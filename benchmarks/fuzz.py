@@ -32,7 +32,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-CPU_SECONDS, BLOCKED_SECONDS, MEMORY = 2.0, 60, 1 << 27
+CPU_SECONDS, MEMORY = 2.0, 1 << 27
+LOOK_SECONDS, MOST_LOOKS = 0.05, 1200  # a minute at least: more on a busy machine
 MOST_FAILURES = 20
 NUMBER = re.compile(rb"[-+]?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?")
 NASTY = (
@@ -136,8 +137,7 @@ def watch(
         sys.stdout.flush()
         if (process := os.fork()) == 0:
             _work(target, seed, numbers, board, end)
-        _, status = os.waitpid(process, 0)
-        if status == 0:
+        if (status := _wait(process, board)) == 0:
             break
         number, code = board[0], os.waitstatus_to_exitcode(status)
         (path := save / f"{seed}-{number}").parent.mkdir(parents=True, exist_ok=True)
@@ -146,6 +146,21 @@ def watch(
         failed.append(number)
         numbers = range(number + 1, numbers.stop)
     return board[1], board[2], failed
+
+
+def _wait(process: int, board: memoryview) -> int:
+    """Return how a process ended, by SIGALRM where one input kept it for too many looks.
+
+    Looks are counted instead of seconds, because all may be stopped for long, as by Ctrl-Z or on a
+    sleeping machine.
+    """
+    number, looks = board[0], 0
+    while (found := os.waitpid(process, os.WNOHANG))[0] == 0:
+        number, looks = board[0], looks + 1 if board[0] == number else 0
+        if looks == MOST_LOOKS:
+            os.kill(process, signal.SIGALRM)
+        time.sleep(LOOK_SECONDS)
+    return found[1]
 
 
 def _work(target: Target, seed: int, numbers: range, board: memoryview, end: float) -> None:
@@ -160,7 +175,6 @@ def _work(target: Target, seed: int, numbers: range, board: memoryview, end: flo
             board[0] = number
             content = damaged(target, seed, number)
             signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
-            signal.alarm(BLOCKED_SECONDS)
             board[1 if is_read(target, content) else 2] += 1
             signal.setitimer(signal.ITIMER_PROF, 0.0)  # making the next input does not count
     except BaseException:

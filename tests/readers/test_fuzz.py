@@ -9,7 +9,7 @@ import fuzz
 import pytest
 
 BROKEN = """
-import os, sys
+import os, sys, time
 from pathlib import Path
 import fuzz
 
@@ -25,10 +25,14 @@ def load(content):
             pass
     if b"x" in content and sys.argv[1] == "memory":
         bytearray(1 << 30)
+    if b"x" in content and sys.argv[1] == "sleep":
+        time.sleep(3600)
     if len(content) < 5:
         raise ValueError("short")
 
 fuzz.CPU_SECONDS = 0.2
+if sys.argv[1] == "sleep":
+    fuzz.MOST_LOOKS, fuzz.MOST_FAILURES = 40, 1
 target = fuzz.Target(load, ValueError, (b"hello, world", b"1 2 3 4 5"))
 read, refused, failed = fuzz.watch(target, 0, range(300), Path(sys.argv[2]))
 print(read, refused, len(failed))
@@ -57,6 +61,19 @@ def test_crafted_files_are_read_or_refused(name):
     assert read < 40 or name == "proof"  # of which the verifier says "false"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_memory_that_a_refusal_took_is_seen():
+    def load(content):
+        bytearray(b"x") * int(content)  # all of it is written to
+        raise ValueError("refused")
+
+    load = crafted.sparing(fuzz.Target(load, ValueError, ()))
+    with pytest.raises(ValueError, match="refused"):
+        load(b"1000")
+    with pytest.raises(AssertionError, match="bytes for 9"):
+        load(b"100000000")
+
+
 def test_inputs_are_the_same_for_the_same_numbers():
     target = fuzz.Target(print, ValueError, (b"1 1:2 2:3\n", b"-1 4:5\n"))
     inputs = [fuzz.damaged(target, 7, number) for number in range(500)]
@@ -64,7 +81,7 @@ def test_inputs_are_the_same_for_the_same_numbers():
     assert len(set(inputs)) > 400
 
 
-@pytest.mark.parametrize("fault", ["raise", "lines", "crash", "hang", "memory"])
+@pytest.mark.parametrize("fault", ["raise", "lines", "crash", "hang", "sleep", "memory"])
 def test_watcher_notices(tmp_path, fault):
     command = [sys.executable, "-c", BROKEN, fault, str(tmp_path)]
     folder = Path(fuzz.__file__).parent
