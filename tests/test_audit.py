@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import (
     Lasso,
     LogisticRegression,
+    QuantileRegressor,
     Ridge,
     RidgeClassifier,
     SGDClassifier,
@@ -379,3 +380,13 @@ def test_P5_a_given_convention_counts_for_known_models_too():
 def test_audit_reads_well():
     audit = zg.certify(SGDClassifier(random_state=0).fit(X, y), X, y)
     assert "above the optimum" in str(audit)
+
+
+def test_sizes_of_the_least_integer_of_a_type_are_those_of_the_same_doubles():
+    rng = np.random.default_rng(0)
+    X = rng.integers(-128, 128, (30, 2)).astype(np.int8)
+    X[:5] = -128  # of which abs() is -128
+    y = X @ [1.0, -2.0] + rng.standard_normal(30)
+    model = QuantileRegressor(alpha=0.01).fit(X.astype(float), y)
+    short, long = (zg.certify(model, sparse.csr_matrix(part), y) for part in (X, X.astype(float)))
+    assert (short.rounding, short.dual) == (long.rounding, long.dual)

@@ -56,7 +56,9 @@ def program_of(model: Any, X: Any, y: Any, sample_weight: Any) -> Program:
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     kept = np.flatnonzero(weights)
     X = X.to_numpy() if hasattr(X, "to_numpy") else X
-    rows = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    rows = (
+        sparse.csr_array(X, dtype=np.float64) if sparse.issparse(X) else np.asarray(X, np.float64)
+    )
     share = weights[kept] / weights.sum()
     given = float(model.quantile), float(model.alpha), bool(model.fit_intercept)
     return Program(rows[kept], y[kept], share, *given)
@@ -167,7 +169,7 @@ def lower_bound(program: Program, v: np.ndarray) -> float:
     largest_b = float((np.abs(y) + _largest(X, axis=1) * largest_w).max())
     unbalanced = abs(float(v.sum())) + gamma(len(y)) * float(np.abs(v).sum())
     lost = excess * largest_w + (unbalanced * largest_b if free else 0.0)
-    rounding = gamma(len(y) + 5) * float(np.abs(v) @ np.abs(y))
+    rounding = gamma(2 * len(y) + 8) * float(np.abs(v) @ np.abs(y))  # of shares, too
     return max(0.0, float(v @ y) - lost * (1.0 + 1e-12) - rounding)
 
 

@@ -21,6 +21,7 @@ from zerogap.audit.convention import Convention, UnknownObjective, problems_of, 
 from zerogap.audit.table import convention_of
 from zerogap.dropin.descent import descended
 from zerogap.dropin.direct import direct_answers
+from zerogap.dropin.kept import certificate_of
 from zerogap.estimators.outputs import joint_model
 from zerogap.estimators.threads import run_all
 from zerogap.problem import Problem
@@ -90,11 +91,13 @@ class DropIn(OnProcessor):
             return self._fit_by_scikit_learn(reason, X, y, sample_weight, others)
         problems = self._posed(rows, targets, sample_weight, convention)
         results = self._solved(problems, convention)
-        self.certificate_ = Certificate.combine([result.certificate for result in results])
+        asked = self._gap(convention)
         dtype = np.float32 if rows.dtype == np.float32 and self._keeps_float32 else np.float64
-        coef, intercept = model_of(results, convention)
-        self._keep(coef.astype(dtype), intercept.astype(dtype), np.ndim(targets))
-        warn_if_short(self.certificate_, self._gap(convention))
+        coef, intercept = (part.astype(dtype) for part in model_of(results, convention))
+        given = (problems, results, coef, intercept, convention, asked)
+        self.certificate_ = certificate_of(*given)
+        self._keep(coef, intercept, np.ndim(targets))
+        warn_if_short(self.certificate_, asked)
         if self.certificate_.stop_reason == "interrupted":
             raise KeyboardInterrupt("fit interrupted; the best certified model so far is kept")
         return self
