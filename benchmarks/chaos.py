@@ -70,7 +70,7 @@ class Workers:
         """Start a worker without a nanny, under a name of its own."""
         name = f"worker-{self.started}"
         self.started += 1
-        options = ("--no-nanny", "--no-dashboard", "--nthreads", "1", "--death-timeout", "60")
+        options = ("--no-nanny", "--no-dashboard", "--nthreads", "1", "--death-timeout", "300")
         address = self.cluster.scheduler_address
         self.processes[name] = subprocess.Popen(
             [sys.executable, "-m", "dask", "worker", address, "--name", name, *options],

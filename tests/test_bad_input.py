@@ -34,7 +34,6 @@ MATHS = {  # phi(z, y) and -phi*(-a, y), written independently of the library
     "logistic": (lambda z, y: np.logaddexp(0, -y * z), lambda a, y: entr(a * y) + entr(1 - a * y)),
     "squared": (lambda z, y: (z - y) ** 2 / 2, lambda a, y: a * y - a * a / 2),
 }
-pytestmark = pytest.mark.timeout(60)
 every_model = pytest.mark.parametrize("loss", MATHS)
 every_form = pytest.mark.parametrize("form", FORMS)
 dense_and_csr = pytest.mark.parametrize("form", ["dense64", "csr64"])

@@ -23,7 +23,7 @@ from zerogap.model_io import read as read_model
 from zerogap.model_io import recertify, save
 from zerogap.store import Store, write_store
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)  # seconds, but not on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def client():
 @pytest.fixture
 def pids(client):
     """The processes of two living workers, all of which this file has started."""
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=300)
     return list(client.run(os.getpid).values())
 
 
@@ -257,7 +257,7 @@ def test_a_worker_that_joins_is_used(parts):
 
         def add_worker():
             cluster.scale(2)
-            client.wait_for_workers(2, timeout=60)
+            client.wait_for_workers(2, timeout=300)
 
         callback = once(add_worker)
         clf = LinearClassifier("hinge", lam=1e-4, tol=1e-6, n_groups=2, checkpoint_every=1,
