@@ -78,6 +78,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("modules", nargs="*", help="parts of names of test modules")
     parser.add_argument("-k", default="", help="as pytest's")
+    parser.add_argument("--timeout", type=int, default=600, help="seconds that a test may take")
     options = parser.parse_args()
     import sklearn
 
@@ -94,7 +95,7 @@ def main() -> int:
         "no:cacheprovider",
         "-W",
         "ignore",
-        "--timeout=120",
+        f"--timeout={options.timeout}",
     ]
     select = ["-k", options.k] if options.k else []
     known = ["-c", os.devnull, "--rootdir", str(root.parent)]  # not our settings

@@ -23,6 +23,9 @@ XR, YR = XR + 0.5, YR / YR.std() + 1.0
 
 CASES = [  # package, class, parameters, data
     ("celer", "ElasticNet", {"alpha": 0.1, "l1_ratio": 0.5, "tol": 1e-12}, (XR, YR)),
+    ("celer", "Lasso", {"alpha": 0.1, "tol": 1e-12}, (XR, YR)),
+    ("celer", "LogisticRegression", {"C": 0.3, "tol": 1e-12}, (X, y)),
+    ("cyanure", "Regression", {"penalty": "l1", "lambda_1": 0.1, "tol": 1e-10}, (XR, YR)),
     ("cyanure", "Regression", {"lambda_1": 0.1, "tol": 1e-10}, (XR, YR)),
     ("cyanure", "Classifier", {"loss": "logistic", "lambda_1": 0.1, "tol": 1e-10}, (X, SIGNS)),
     ("cyanure", "Classifier", {"loss": "logistic", "lambda_1": 0.1, "tol": 1e-10}, (XM, YM)),
@@ -42,6 +45,12 @@ CASES = [  # package, class, parameters, data
         {"family": "binomial", "alpha": 0.1, "l1_ratio": 0.3, "gradient_tol": 1e-9},
         (X, y * 1.0),
     ),
+    (
+        "glum",
+        "GeneralizedLinearRegressor",
+        {"alpha": 0.1, "l1_ratio": 1.0, "gradient_tol": 1e-9},
+        (XR, YR),
+    ),
     ("rehline", "plq_Ridge_Classifier", {"loss": {"name": "svm"}, "C": 0.3}, (X, y)),
     ("rehline", "plq_Ridge_Classifier", {"loss": {"name": "sSVM"}, "C": 0.3}, (X, y)),
     ("rehline", "plq_Ridge_Regressor", {"loss": {"name": "QR", "qt": 0.3}, "C": 0.3}, (XR, YR)),
@@ -49,6 +58,7 @@ CASES = [  # package, class, parameters, data
     ("rehline", "plq_Ridge_Regressor", {"loss": {"name": "SVR", "epsilon": 0.2}}, (XR, YR)),
     ("rehline", "plqERM_Ridge", {"loss": {"name": "svm"}, "C": 0.3}, (X, SIGNS * 1.0)),
     ("skglm", "ElasticNet", {"alpha": 0.1, "l1_ratio": 0.5, "tol": 1e-10}, (XR, YR)),
+    ("skglm", "Lasso", {"alpha": 0.1, "tol": 1e-10}, (XR, YR)),
     ("skglm", "LinearSVC", {"C": 0.3, "tol": 1e-10}, (X, y)),
     (
         "skglm",
@@ -100,11 +110,12 @@ def test_skglm_with_any_datafit():
     solver = skglm.solvers.AndersonCD(tol=1e-10, fit_intercept=True)
     model = skglm.GeneralizedLinearEstimator(skglm.datafits.Quadratic(), penalty, solver)
     assert zg.certify(model.fit(XR, YR), XR, YR).relative_gap <= 1e-6
-    lasso = skglm.GeneralizedLinearEstimator(
-        skglm.datafits.Quadratic(), skglm.penalties.L1(0.1), solver
-    )
-    with pytest.raises(UnknownObjective, match="the penalty L1 cannot be certified"):
-        zg.certify(lasso.fit(XR, YR), XR, YR)
+    quadratic, L1 = skglm.datafits.Quadratic(), skglm.penalties.L1
+    lasso = skglm.GeneralizedLinearEstimator(quadratic, L1(0.1), solver).fit(XR, YR)
+    assert zg.certify(lasso, XR, YR).relative_gap <= 1e-6
+    other = skglm.GeneralizedLinearEstimator(quadratic, L1(0.1, positive=True), solver)
+    with pytest.raises(UnknownObjective, match="positive=True cannot be certified"):
+        zg.certify(other.fit(XR, YR), XR, YR)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +127,8 @@ def test_skglm_with_any_datafit():
         ("-s 2 -c 0.3", (X, y)),
         ("-s 3 -c 0.3 -B 1", (X, y)),
         ("-s 4 -c 0.3 -B 1", (XM, YM)),
+        ("-s 5 -c 0.3 -B 1", (XM, YM)),
+        ("-s 6 -c 0.3 -B 2", (X, y)),
         ("-s 11 -c 0.3 -B 1 -p 0.1", (XR, YR)),
         ("-s 12 -c 0.3 -B 1 -p 0.1", (XR, YR)),
         ("-s 13 -c 0.3 -B 1 -p 0.1", (XR / 10, YR)),  # else it stops at its 1000 iterations
@@ -153,8 +166,8 @@ def test_liblinear_files_without_liblinear(tmp_path):
     path.write_text(LIBLINEAR_FILE.replace("label 1 -1", "label -1 1"))
     audit = zg.certify(read_liblinear(path, C=1.0), rows, labels)
     assert audit.primal == problem.primal([-0.5])
-    path.write_text(LIBLINEAR_FILE.replace("L2R_L1LOSS_SVC_DUAL", "L1R_LR"))
-    with pytest.raises(UnknownObjective, match="type L1R_LR cannot be certified"):
+    path.write_text(LIBLINEAR_FILE.replace("L2R_L1LOSS_SVC_DUAL", "ONECLASS_SVM"))
+    with pytest.raises(UnknownObjective, match="type ONECLASS_SVM cannot be certified"):
         read_liblinear(path)
     for damage in ("nr_feature 3", "nr_feature x", "bias"):
         path.write_text(LIBLINEAR_FILE.replace("nr_feature 1", damage))
@@ -204,7 +217,7 @@ def test_linear_layers_of_torch():
 
 
 @pytest.mark.parametrize("standardize", [True, False])
-@pytest.mark.parametrize("alpha", [0.0, 0.5])
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("family", ["gaussian", "binomial"])
 def test_coefficients_of_glmnet(family, alpha, standardize):
     library = pytest.importorskip("glmnet")

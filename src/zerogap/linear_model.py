@@ -19,11 +19,12 @@ each fitted model also has a `certificate_`.
 - A class without weight (of `class_weight`, or in a fold) has an intercept of minus infinity.
 - Objectives without a penalty, pure L1 elsewhere, and ``positive=True`` are fitted by
   scikit-learn's own solver, with a warning of the class `NothingProved` and `certificate_` None.
+  `zerogap.certify` audits those with pure L1.
 
 The CV classes choose over the grid of scikit-learn, or over all numbers of an interval with
 ``Cs="all"`` or ``alphas="all"``; `choice_` tells what is proved of the choice.
 
-Not here: Lasso and LassoCV, which are pure L1.
+Not here: Lasso and LassoCV, which are pure L1 (`zerogap.certify` audits scikit-learn's).
 
 >>> from zerogap.linear_model import LogisticRegression
 >>> from sklearn.datasets import load_iris

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import compute_sample_weight
 
+from zerogap.audit.pure_l1 import PureL1
 from zerogap.losses import Loss
 from zerogap.problem import Problem
 from zerogap.problem.validation import class_factors
@@ -32,7 +33,7 @@ class Convention:
     lam : callable
         Our lambda, from the sum of the weights and the number of rows; one, or one per target.
     l1_ratio : float
-        Share of L1 in the penalty.
+        Share of L1 in the penalty; 1 for models that can be audited, and not fitted.
     fit_intercept : bool
         Whether there is an intercept that is not regularised.
     penalised : float
@@ -71,23 +72,17 @@ def from_C(C: float) -> Callable[[float, int], float]:
 
 def problems_of(
     convention: Convention, X: Any, targets: np.ndarray, weights: np.ndarray
-) -> list[Problem]:
+) -> list[Any]:
     """Return one problem per row of targets and weights."""
     rows = data_of(X, convention)
-    problems = []
+    pure = convention.l1_ratio == 1
+    problems: list[Problem | PureL1] = []
     for k, (target, weight) in enumerate(zip(targets, weights, strict=True)):
         lam = np.asarray(convention.lam(float(np.sum(weight)), len(weight)))
-        problems.append(
-            Problem(
-                rows,
-                target,
-                convention.loss,
-                float(lam[k] if lam.ndim else lam),
-                weight,
-                convention.fit_intercept and not convention.penalised,
-                convention.l1_ratio,
-            )
-        )
+        strength = float(lam[k] if lam.ndim else lam)
+        free = convention.fit_intercept and not convention.penalised
+        given = rows, target, convention.loss, strength, weight, free
+        problems.append(PureL1(*given) if pure else Problem(*given, convention.l1_ratio))
     return problems
 
 

@@ -24,6 +24,8 @@ _LIBLINEAR: dict[str, tuple[Any, float]] = {  # loss, and how often ours is in t
     "L2R_L2LOSS_SVR": (SquaredEpsilonInsensitive, 2.0),
     "L2R_L2LOSS_SVR_DUAL": (SquaredEpsilonInsensitive, 2.0),
     "L2R_L1LOSS_SVR_DUAL": (EpsilonInsensitive, 1.0),
+    "L1R_L2LOSS_SVC": (SquaredHinge(), 1.0),
+    "L1R_LR": (Logistic(), 1.0),
 }
 
 
@@ -40,8 +42,8 @@ def read_liblinear(path: str | Path, C: float = 1.0, eps: float = 0.1) -> Any:
     Returns
     -------
     object with `coef_`, `intercept_`, `classes_` and `convention`
-        The objective is |w|^2 / 2 + C sum phi_i, with the intercept (-B) regularised, and
-        without weights of classes.
+        The objective is |w|^2 / 2 + C sum phi_i, or |w|_1 + C sum phi_i, with the intercept (-B)
+        regularised, and without weights of classes.
     """
     try:
         lines = Path(path).read_text(encoding="ascii").split("\n")
@@ -73,7 +75,11 @@ def read_liblinear(path: str | Path, C: float = 1.0, eps: float = 0.1) -> Any:
             coef, intercept = coef[order], intercept[order]
     model = bare(coef, intercept, classes)
     model.convention = Convention(
-        loss, from_C(factor * C), fit_intercept=False, penalised=max(0.0, bias)
+        loss,
+        from_C(factor * C),
+        l1_ratio=float(kind.startswith("L1R")),
+        fit_intercept=False,
+        penalised=max(0.0, bias),
     )
     return model
 

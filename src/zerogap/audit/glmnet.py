@@ -29,7 +29,7 @@ class Glmnet:
     intercept_ : float
         Its first row.
     lam, alpha : float
-        ``lambda`` and ``alpha`` of glmnet; alpha < 1.
+        ``lambda`` and ``alpha`` of glmnet.
     family : "gaussian" or "binomial"
         Squared or logistic loss; the second class is the positive one.
     standardize, intercept : bool
@@ -57,10 +57,10 @@ def glmnet(part: Part) -> list[Part]:
     """State the problem on columns divided by their standard deviations."""
     model, y = part.model, np.asarray(part.y)
     losses: dict[str, Loss] = {"gaussian": Squared(), "binomial": Logistic()}
-    if model.family not in losses or not 0 <= model.alpha < 1 or not model.lam > 0:
+    if model.family not in losses or not 0 <= model.alpha <= 1 or not model.lam > 0:
         raise UnknownObjective(
             f"glmnet with family={model.family!r}, alpha={model.alpha!r} and lam={model.lam!r} "
-            f"cannot be certified: families are gaussian and binomial, alpha < 1, lam > 0"
+            f"cannot be certified: families are gaussian and binomial, 0 <= alpha <= 1, lam > 0"
         )
     n = len(y)
     weights = np.ones(n) if part.sample_weight is None else np.asarray(part.sample_weight, float)

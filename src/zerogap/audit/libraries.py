@@ -36,7 +36,7 @@ def _fixed(lam: float) -> Callable[[float, int], float]:
 
 def _mixed(l1: float, l2: float, model: Any) -> dict[str, Any]:
     """Return lam and l1_ratio of l1 |w|_1 + l2 |w|^2 / 2."""
-    require(l2 > 0, model, "no L2 penalty")
+    require(l1 + l2 > 0, model, "no penalty")
     return {"lam": _fixed(l1 + l2), "l1_ratio": l1 / (l1 + l2)}
 
 
@@ -53,9 +53,10 @@ def cyanure(part: Part) -> list[Part]:
         "squared_hinge": (SquaredHinge(), 0.5),
     }
     require(model.loss in losses, model, f"loss={model.loss!r}")
-    require(model.penalty in ("l2", "elasticnet"), model, f"penalty={model.penalty!r}")
-    loss, factor = losses[model.loss]
-    l1, l2 = (0.0, model.lambda_1) if model.penalty == "l2" else (model.lambda_1, model.lambda_2)
+    strengths = {"l2": (0.0, model.lambda_1), "l1": (model.lambda_1, 0.0)}
+    strengths["elasticnet"] = (model.lambda_1, model.lambda_2)
+    require(model.penalty in strengths, model, f"penalty={model.penalty!r}")
+    (loss, factor), (l1, l2) = losses[model.loss], strengths[model.penalty]
     penalty = _mixed(l1 / factor, l2 / factor, model)
     convention = Convention(loss, fit_intercept=bool(model.fit_intercept), **penalty)
     coef = np.asarray(model.coef_).T if np.ndim(model.coef_) == 2 else model.coef_
@@ -153,7 +154,6 @@ def skglm_svc(part: Part) -> list[Part]:
 def skglm_logistic(part: Part) -> list[Part]:
     """1/n sum log-loss + alpha (l1_ratio |w|_1 + (1 - l1_ratio) |w|^2 / 2)."""
     model = part.model
-    require(model.l1_ratio < 1, model, "no L2 penalty")
     convention = Convention(
         Logistic(), _fixed(model.alpha), float(model.l1_ratio), model.fit_intercept
     )
@@ -170,21 +170,30 @@ def skglm_any(part: Part) -> list[Part]:
         "Huber": lambda: Huber(float(model.datafit.delta)),
     }
     require(datafit in losses, model, f"the datafit {datafit}")
-    require(penalty in ("L2", "L1_plus_L2"), model, f"the penalty {penalty}")
-    ratio = float(getattr(model.penalty, "l1_ratio", 0.0))
-    require(ratio < 1, model, "no L2 penalty")
+    ratios = {"L2": 0.0, "L1": 1.0, "L1_plus_L2": getattr(model.penalty, "l1_ratio", 0.0)}
+    require(penalty in ratios, model, f"the penalty {penalty}")
+    require(not getattr(model.penalty, "positive", False), model, "positive=True")
     free = bool(getattr(model.solver, "fit_intercept", False))
-    convention = Convention(losses[datafit](), _fixed(float(model.penalty.alpha)), ratio, free)
+    convention = Convention(
+        losses[datafit](), _fixed(float(model.penalty.alpha)), float(ratios[penalty]), free
+    )
     classes = getattr(model, "classes_", None)
     found = bare(model.coef_, model.intercept_ if free else 0.0, classes)
     return [replace(part, model=found, convention=convention)]
 
 
 def celer(part: Part) -> list[Part]:
-    """As scikit-learn's ElasticNet; it can weight features, which is refused."""
+    """As scikit-learn's Lasso and ElasticNet; it can weight features, which is refused."""
     model = part.model
     require(getattr(model, "weights", None) is None, model, "weights of features")
     return [replace(part, convention=sk.elastic_net(model))]
+
+
+def celer_logistic(part: Part) -> list[Part]:
+    """C sum log-loss + |w|_1, without an intercept."""
+    model = part.model
+    convention = Convention(Logistic(), from_C(model.C), 1.0, fit_intercept=False)
+    return [replace(part, model=bare(model.coef_, 0.0, model.classes_), convention=convention)]
 
 
 def as_scikit_learn(part: Part) -> list[Part]:
@@ -194,6 +203,8 @@ def as_scikit_learn(part: Part) -> list[Part]:
 
 LIBRARIES: dict[tuple[str, str], Callable[[Part], list[Part]]] = {
     ("celer", "ElasticNet"): celer,
+    ("celer", "Lasso"): celer,
+    ("celer", "LogisticRegression"): celer_logistic,
     ("cyanure", "Classifier"): cyanure,
     ("cyanure", "LinearSVC"): cyanure,
     ("cyanure", "LogisticRegression"): cyanure,
@@ -205,6 +216,7 @@ LIBRARIES: dict[tuple[str, str], Callable[[Part], list[Part]]] = {
     ("rehline", "plq_Ridge_Regressor"): rehline,
     ("skglm", "ElasticNet"): as_scikit_learn,
     ("skglm", "GeneralizedLinearEstimator"): skglm_any,
+    ("skglm", "Lasso"): as_scikit_learn,
     ("skglm", "LinearSVC"): skglm_svc,
     ("skglm", "SparseLogisticRegression"): skglm_logistic,
     ("snapml", "LinearRegression"): snap_ml,

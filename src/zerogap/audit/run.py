@@ -19,11 +19,11 @@ from zerogap.audit.convention import (
     targets_of,
 )
 from zerogap.audit.parts import Part, bare
+from zerogap.audit.pure_l1 import PureL1, audit_pure_l1
 from zerogap.audit.quantile import audit_quantile
 from zerogap.audit.table import convention_of, refusal
 from zerogap.audit.wrappers import parts_of
 from zerogap.losses import Loss, as_loss
-from zerogap.problem import Problem
 from zerogap.solvers.protocol import Answer
 
 
@@ -63,7 +63,8 @@ def certify(
         Epochs to spend on the bound at most; 0 for the model's own dual point alone.
     loss, lam, l1_ratio
         What a model minimises, as in `Problem`, if its type is not known or its own parameters do
-        not count; `loss` and `lam` go together.  The intercept is free if it is not zero.
+        not count; `loss` and `lam` go together, and `l1_ratio` may be 1.  The intercept is free if
+        it is not zero.
     random_state : None, int, numpy Generator or RandomState
         Seed of the bound.
 
@@ -128,7 +129,7 @@ def certify_weights(
     X, y : array-like
         The data of the fit; classes may have any names, the larger of two is the positive one.
     loss, lam, l1_ratio
-        As in `Problem`.
+        As in `Problem`; `l1_ratio` may be 1.
     fit_intercept : bool, optional
         Whether b was free; by default, whether it is not zero.
     intercept_scaling : float, optional
@@ -172,9 +173,17 @@ def audit(
     """Do the work of `certify`."""
     _require_fitted(model)
     programs = _quantile_parts(model, X, y, sample_weight, convention)
-    if not programs:
-        return audit_all(*posed(model, X, y, sample_weight, convention), effort, random_state)
-    return combined([audit_quantile(part) for part in programs])
+    if programs:
+        return combined([audit_quantile(part) for part in programs])
+    posed_parts = zip(*posed(model, X, y, sample_weight, convention), strict=True)
+    return combined([_audit_one(*part, effort, random_state) for part in posed_parts])
+
+
+def _audit_one(problem: Any, answer: Answer, effort: int, random_state: Any) -> Audit:
+    """Certify the answer to one problem, which may have no L2 part."""
+    if isinstance(problem, PureL1):
+        return audit_pure_l1(problem, answer, effort, random_state)
+    return audit_all([problem], [answer], effort, random_state)
 
 
 def _require_fitted(model: Any) -> None:
@@ -203,9 +212,9 @@ def _quantile_parts(
 
 def posed(
     model: Any, X: Any, y: Any, sample_weight: Any, convention: Convention | None = None
-) -> tuple[list[Problem], list[Answer]]:
+) -> tuple[list[Any], list[Answer]]:
     """Return the problems that a model solves on these data, and its answers to them."""
-    problems: list[Problem] = []
+    problems: list[Any] = []
     answers: list[Answer] = []
     known = getattr(model, "convention", None) if convention is None else convention
     for part in parts_of(Part(model, X, y, sample_weight, known)):
@@ -215,7 +224,7 @@ def posed(
     return problems, answers
 
 
-def _posed_part(part: Part) -> tuple[list[Problem], list[Answer]]:
+def _posed_part(part: Part) -> tuple[list[Any], list[Answer]]:
     model, X = part.model, part.X
     kernel = getattr(model, "kernel", "linear")
     require(kernel == "linear", model, f"kernel={kernel!r}")

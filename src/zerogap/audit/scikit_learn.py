@@ -37,13 +37,14 @@ def linear_svm(model: Any) -> Convention:
     # Crammer and Singer's method ignores the parameters loss and penalty
     joint = getattr(model, "multi_class", "ovr") == "crammer_singer"
     require(joint or model.loss in names, model, f"loss={model.loss!r}")
-    require(joint or getattr(model, "penalty", "l2") == "l2", model, "an l1 penalty")
+    pure = not joint and getattr(model, "penalty", "l2") == "l1"
     require(eps >= 0, model, f"epsilon={eps}")
     scaling = float(model.intercept_scaling) if model.fit_intercept else 0.0
     loss, factor = (MulticlassHinge(), 1.0) if joint else names[model.loss]
     return Convention(
         loss,
         from_C(factor * model.C),
+        l1_ratio=float(pure),
         fit_intercept=False,
         penalised=scaling,
         class_weight=getattr(model, "class_weight", None),
@@ -57,9 +58,10 @@ def logistic_regression(model: Any) -> Convention:
     if model.penalty == "elasticnet" and model.l1_ratio is None:
         raise ValueError("penalty='elasticnet' needs an l1_ratio between 0 and 1, got None")
     penalty = {None: None, "deprecated": "elasticnet"}.get(model.penalty, model.penalty)
-    l1_ratio = {"l2": 0.0, "l1": 1.0, None: 1.0}.get(penalty, model.l1_ratio or 0.0)
+    l1_ratio = {"l2": 0.0, "l1": 1.0}.get(penalty, model.l1_ratio or 0.0)
     multi_class = getattr(model, "multi_class", "auto")  # until scikit-learn 1.7
     require(multi_class in ("auto", "deprecated"), model, f"multi_class={multi_class!r}")
+    require(penalty is not None, model, "no penalty")
     return _logistic(model, float(model.C), float(l1_ratio))
 
 
@@ -75,7 +77,7 @@ def logistic_regression_cv(model: Any) -> Convention:
 
 def _logistic(model: Any, C: float, l1_ratio: float) -> Convention:
     liblinear = model.solver == "liblinear"
-    require(np.isfinite(C) and l1_ratio < 1, model, "no L2 penalty")
+    require(np.isfinite(C), model, "no penalty")
     return Convention(
         Softmax() if len(model.classes_) > 2 and not liblinear else Logistic(),
         from_C(C),
@@ -104,15 +106,14 @@ def sgd(model: Any) -> Convention:
     passive = model.learning_rate in ("pa1", "pa2")  # passive-aggressive steps use no penalty
     require(not passive, model, f"learning_rate={model.learning_rate!r}")
     require(names.get(model.loss), model, f"loss={model.loss!r}")
-    require(model.penalty in ("l2", "elasticnet"), model, f"penalty={model.penalty!r}")
+    ratios = {"l2": 0.0, "elasticnet": model.l1_ratio, "l1": 1.0}
+    require(model.penalty in ratios, model, f"penalty={model.penalty!r}")
     require(model.alpha > 0, model, f"alpha={model.alpha!r}")
-    l1_ratio = float(model.l1_ratio) if model.penalty == "elasticnet" else 0.0
-    require(l1_ratio < 1, model, "no L2 penalty")
     loss, factor = names[model.loss] or (Squared(), 1.0)
     return Convention(
         loss,
         lambda total, n: model.alpha * n / total / factor,
-        l1_ratio,
+        float(ratios[model.penalty]),
         model.fit_intercept,
         class_weight=getattr(model, "class_weight", None),
         one_class_weighted=True,
@@ -151,19 +152,19 @@ def bayesian_ridge(model: Any) -> Convention:
 
 
 def elastic_net(model: Any) -> Convention:
-    """1/S sum s_i r_i^2 / 2 + alpha (l1_ratio |w|_1 + (1 - l1_ratio) |w|^2 / 2)."""
-    return _elastic_net(model, model.alpha, model.l1_ratio)
+    """1/S sum s_i r_i^2 / 2 + alpha (l1_ratio |w|_1 + (1 - l1_ratio) |w|^2 / 2); 1 for Lasso."""
+    return _elastic_net(model, model.alpha, getattr(model, "l1_ratio", 1.0))
 
 
 def elastic_net_cv(model: Any) -> Convention:
     """As ElasticNet, at the alpha and the l1_ratio that were chosen."""
-    return _elastic_net(model, model.alpha_, model.l1_ratio_)
+    return _elastic_net(model, model.alpha_, getattr(model, "l1_ratio_", 1.0))
 
 
 def _elastic_net(model: Any, alpha: float, l1_ratio: float) -> Convention:
     require(not getattr(model, "positive", False), model, "positive=True")
-    require(alpha > 0 and l1_ratio < 1, model, "no L2 penalty")
     fixed = float(alpha)
+    require(fixed > 0, model, f"alpha={fixed!r}")
     return Convention(Squared(), lambda total, n: fixed, float(l1_ratio), model.fit_intercept)
 
 

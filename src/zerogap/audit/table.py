@@ -8,7 +8,6 @@ from typing import Any
 from zerogap.audit import scikit_learn as sk
 from zerogap.audit.convention import Convention, UnknownObjective, is_ours, package_of
 
-_L1 = "has an L1 penalty and no L2 one"
 _ROWS = "has an L1 penalty of the weights of all targets together"
 _GREEDY = "adds feature after feature, and minimises nothing over all of them"
 _NO_LOSS = "has a loss that no certificate is known for yet"
@@ -19,6 +18,11 @@ READERS: dict[str, Callable[[Any], Convention]] = {
     "ElasticNet": sk.elastic_net,
     "ElasticNetCV": sk.elastic_net_cv,
     "HuberRegressor": sk.huber,
+    "Lasso": sk.elastic_net,
+    "LassoCV": sk.elastic_net_cv,
+    "LassoLars": sk.elastic_net,
+    "LassoLarsCV": sk.elastic_net_cv,
+    "LassoLarsIC": sk.elastic_net_cv,
     "LinearSVC": sk.linear_svm,
     "LinearSVR": sk.linear_svm,
     "LogisticRegression": sk.logistic_regression,
@@ -41,11 +45,6 @@ REFUSED = {
     "GammaRegressor": _NO_LOSS,
     "Lars": _GREEDY,
     "LarsCV": _GREEDY,
-    "Lasso": _L1,
-    "LassoCV": _L1,
-    "LassoLars": _L1,
-    "LassoLarsCV": _L1,
-    "LassoLarsIC": _L1,
     "LinearDiscriminantAnalysis": "minimises no loss of rows",
     "LinearRegression": "has no penalty",
     "MultiTaskElasticNet": _ROWS,

@@ -87,6 +87,11 @@ class DropIn(OnProcessor):
             sample_weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
         try:
             convention = convention_of(self)
+            if convention.l1_ratio == 1:
+                raise UnknownObjective(
+                    f"{type(self).__name__} without an L2 penalty has no solver here, though "
+                    f"zerogap.certify audits it"
+                )
         except UnknownObjective as reason:
             return self._fit_by_scikit_learn(reason, X, y, sample_weight, others)
         problems = self._posed(rows, targets, sample_weight, convention)
