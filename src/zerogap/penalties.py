@@ -20,10 +20,6 @@ class L2(Struct):
     def cost(self, w):
         return 0.5 * w * w
 
-    def conjugate_at(self, u):
-        """g*(u)"""
-        return 0.5 * u * u
-
     def to_primal(self, u):
         return u
 
@@ -48,11 +44,6 @@ class ElasticNet(Struct):
 
     def cost(self, w):
         return 0.5 * (1.0 - self.l1_ratio) * w * w + self.l1_ratio * abs(w)
-
-    def conjugate_at(self, u):
-        """g*(u), without cancellation where |u| is hardly more than r"""
-        w = self.to_primal(u)
-        return 0.5 * (1.0 - self.l1_ratio) * w * w
 
     def to_primal(self, u):
         return copysign(max(0.0, abs(u) - self.l1_ratio), u) / (1.0 - self.l1_ratio)

@@ -21,7 +21,6 @@ from zerogap.problem.proving import Proof
 from zerogap.problem.row_sums import (
     clip_duals,
     sum_conjugates,
-    sum_penalty_conjugates,
     sum_penalty_terms,
     sum_terms,
 )
@@ -135,7 +134,8 @@ class Columns:
         @functools.cache
         def conjugates() -> Any:
             (losses,) = launch(sum_conjugates, z.size, first.loss, *given[:3], columns=K)
-            (duals,) = launch(sum_penalty_conjugates, u.size, first.penalty, pairs[1], columns=K)
+            zeros_and_u = xp.zeros_like(pairs[1]), pairs[1]
+            _, duals = launch(sum_penalty_terms, u.size, first.penalty, *zeros_and_u, columns=K)
             return losses, duals
 
         def far(k: int) -> tuple[float, float]:
@@ -157,7 +157,8 @@ class Columns:
     def _feasible(self, alpha: Any) -> Any:
         """Return `Problem.feasible` of each column."""
         first, xp, alpha = cast("Problem", self.first), self.xp, alpha.copy()
-        launch(clip_duals, alpha.size, first.loss, self.y.ravel(), alpha.ravel())
+        given = [a.ravel() for a in (self.y, self.share, alpha)]
+        launch(clip_duals, alpha.size, first.loss, *given)
         if first.fit_intercept and first.loss.domain(1.0) == (-math.inf, math.inf):
             alpha -= first.share @ alpha
         elif first.fit_intercept:

@@ -21,7 +21,6 @@ from zerogap.problem.row_sums import (
     clip_duals,
     set_own_terms,
     sum_conjugates,
-    sum_signs,
     sum_slopes,
     sum_terms,
 )
@@ -191,7 +190,7 @@ class Examining(Proving, OnProcessor):
     @functools.cached_property
     def _class_shares(self) -> np.ndarray:
         """Shares of the rows of either class, which are alike to a constant model."""
-        return np.array(self.over_rows(sum_signs, self.share, self.y))[::-1].copy()
+        return np.array([self.share @ (self.y == sign) for sign in _SIGNS])
 
     def constant(self) -> Any:
         """Return the intercept of the best constant model: zero if there is none."""
@@ -226,9 +225,14 @@ class Examining(Proving, OnProcessor):
 
         See `balanced`.
         """
+        alpha, sums = self._clipped(alpha)
+        return self.balanced(alpha, sums) if self.fit_intercept else alpha
+
+    def _clipped(self, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return alpha clipped to the loss' domain, and its `balance_sums`."""
         alpha = alpha.copy()
-        self.over_rows(clip_duals, self.loss, self.y, alpha)
-        return self.balanced(alpha, self.balance_sums(alpha)) if self.fit_intercept else alpha
+        sums = self.over_rows(clip_duals, self.loss, self.y, self.share, alpha)
+        return alpha, np.array(sums)
 
     def _own_point(self, z: np.ndarray, b: Any) -> tuple[np.ndarray, Terms | None]:
         """Return `dual_point`, and the rows' terms if they are found on the way."""
@@ -244,7 +248,7 @@ class Examining(Proving, OnProcessor):
 
     def balance_sums(self, alpha: np.ndarray) -> np.ndarray:
         """Return the sums that `balanced` needs; those of parts of the rows add up."""
-        return np.array(self.over_rows(sum_signs, self.share, alpha))
+        return self._clipped(alpha)[1]
 
     def balanced(self, alpha: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """Return alpha, which may be that of a part of the rows, with a sum of zero over all rows.

@@ -31,7 +31,6 @@ from zerogap.problem.row_sums import (
     set_weights,
     sum_costs,
     sum_losses,
-    sum_penalty_conjugates,
     sum_penalty_terms,
     sum_terms,
 )
@@ -255,8 +254,9 @@ class Problem(Examining, Struct):
         return -self._mean_conjugate(alpha) - self.lam * self._penalty_conjugate(u)
 
     def _penalty_conjugate(self, u: np.ndarray) -> float:
-        """Return g*(u)."""
-        return self.over_features(sum_penalty_conjugates, self.penalty, u.ravel())
+        """Return g*(u), which is what w = 0 and u add to the gap."""
+        u = u.ravel()
+        return self.over_features(sum_penalty_terms, self.penalty, self.xp.zeros_like(u), u)[1]
 
     def weights(self, alpha: Any) -> np.ndarray:
         """Return w(alpha)."""
@@ -275,6 +275,8 @@ class Problem(Examining, Struct):
 
     def to_weights(self, u: np.ndarray) -> np.ndarray:
         """Return the primal vector of a dual sum u: the gradient of g* at u."""
+        if isinstance(self.penalty, L2):
+            return u.copy()
         w = np.empty_like(u)
         self.over_features(set_weights, self.penalty, w, u)
         return w

@@ -112,16 +112,6 @@ def sum_slopes(loss, y, share, z, b, start, stop):
     return total
 
 
-@rowwise(sums=2)
-def sum_signs(share, alpha, start, stop):
-    """The positive and the negative dual variables, each row times its share"""
-    up, down = 0.0, 0.0
-    for i in range(start, stop):
-        up += share[i] * max(alpha[i], 0.0)
-        down += share[i] * max(-alpha[i], 0.0)
-    return up, down
-
-
 @rowwise(sums=0)
 def set_domain(loss, y, low, high, start, stop):
     """Fill in the ends of the dual variables' domains"""
@@ -129,12 +119,16 @@ def set_domain(loss, y, low, high, start, stop):
         low[i], high[i] = loss.domain(y[i])
 
 
-@rowwise(sums=0)
-def clip_duals(loss, y, alpha, start, stop):
-    """Clip alpha to its domain, in place"""
+@rowwise(sums=2)
+def clip_duals(loss, y, share, alpha, start, stop):
+    """Clip alpha to its domain, in place; sum the positive and the negative ones, times shares"""
+    up, down = 0.0, 0.0
     for i in range(start, stop):
         low, high = loss.domain(y[i])
         alpha[i] = min(high, max(low, alpha[i]))
+        up += share[i] * max(alpha[i], 0.0)
+        down += share[i] * max(-alpha[i], 0.0)
+    return up, down
 
 
 @rowwise(sums=0)
@@ -150,15 +144,6 @@ def sum_costs(penalty, w, start, stop):
     total = 0.0
     for j in range(start, stop):
         total += penalty.cost(w[j])
-    return total
-
-
-@rowwise(sums=1)
-def sum_penalty_conjugates(penalty, u, start, stop):
-    """g*(u)"""
-    total = 0.0
-    for j in range(start, stop):
-        total += penalty.conjugate_at(u[j])
     return total
 
 

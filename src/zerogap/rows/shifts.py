@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from zerogap.kernels.jit import kernel
-
 FAR = 4.0  # standard deviations from zero at which a column's mean begins to cost digits
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a spread that is not finite leaves columns alone
 def find_shift(some: np.ndarray) -> np.ndarray:
     """Return what to subtract from each column of some rows: 0 for those that are near zero.
 
     It has so few digits that differences are exact if values are not twice as far, nor half.
     """
     some = some.astype(np.float64, copy=False)
-    zero, mean, rest, square = np.zeros((4, some.shape[1]))
-    _add_means(some, zero, False, mean)
-    _add_means(some, mean, False, rest)  # what rounding has taken from the mean
-    _add_means(some, mean + rest, True, square)
-    return shift_from(mean, np.sqrt(square), some[0])
+    mean = _means(some)
+    rest = _means(some - mean)  # what rounding has taken from the mean
+    spread = np.sqrt(_means(np.square(some - (mean + rest))))
+    return shift_from(mean, spread, some[0])
 
 
 def shift_from(mean: np.ndarray, spread: np.ndarray, one: np.ndarray) -> np.ndarray:
@@ -37,11 +35,6 @@ def shift_from(mean: np.ndarray, spread: np.ndarray, one: np.ndarray) -> np.ndar
     return shift
 
 
-@kernel
-def _add_means(some, origin, squared, out):
-    """Add to `out` the means of x - origin, or of its square, for each column"""
-    n, d = some.shape
-    for i in range(n):
-        for j in range(d):
-            rest = some[i, j] - origin[j]
-            out[j] += (rest * rest if squared else rest) / n
+def _means(some: np.ndarray) -> np.ndarray:
+    """Return the mean of each column, whose sum might overflow."""
+    return (some / len(some)).sum(axis=0)

@@ -10,6 +10,7 @@ bound constraints", SIAM Journal on Optimization 1, 1991.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -90,9 +91,9 @@ def improve(
     if not products:
         return Step(0, True)
     level = part.over_rows(sum_conjugates, part.loss, part.y, part.share, before)
-    for size in (*SHORTER_STEPS, _longest(part, before, step)):
+    for size in _sizes(part, before, step):
         after = before + size * step
-        part.over_rows(clip_duals, part.loss, part.y, after)
+        part.over_rows(clip_duals, part.loss, part.y, part.share, after)
         change = after - before
         du, shift = part.dual_sum(change), float(part.share @ change)
         gain = level - part.over_rows(sum_conjugates, part.loss, part.y, part.share, after)
@@ -104,6 +105,12 @@ def improve(
             bias += (rho * shift, shift)
             return Step(products, size == 1.0)
     return Step(products, False)
+
+
+def _sizes(part: Problem, alpha: np.ndarray, step: np.ndarray) -> Iterator[float]:
+    """Yield the shares of the step to try; few steps need the last one."""
+    yield from SHORTER_STEPS
+    yield _longest(part, alpha, step)
 
 
 def _longest(part: Problem, alpha: np.ndarray, step: np.ndarray) -> float:
