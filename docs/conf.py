@@ -25,6 +25,7 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["build"]
 suppress_warnings = ["config.cache"]  # the order of the gallery is a class, which is no data
 nitpicky = False
+highlight_language = "none"  # formulas and drawings are no Python; what is says so
 show_warning_types = True
 
 myst_enable_extensions = ["deflist", "colon_fence"]

@@ -59,7 +59,7 @@ def test_tables_escape_what_they_show():
     assert "<script>" not in certificate._repr_html_()
 
 
-@pytest.mark.parametrize("kind", ["History", "Path", "Curve", "Comparison"])
+@pytest.mark.parametrize("kind", ["History", "Path", "Curve", "Sweep", "Comparison"])
 def test_curves_are_drawn_on_new_or_given_axes(shown, kind):
     from matplotlib import pyplot
 

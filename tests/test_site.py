@@ -1,5 +1,6 @@
 """The documentation in a browser, from plain files: search, navigation, copy buttons, all pages."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,17 @@ def test_light_and_dark(page):
         page.wait_for_selector(f"html[data-theme={mode}]")
         colours[mode] = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert colours["light"] == "rgb(255, 255, 255)" != colours["dark"]
+
+
+def test_no_page_loads_anything_from_elsewhere():
+    """Links may lead anywhere; scripts, styles, fonts and pictures are files of the site."""
+    loaded = re.compile(
+        r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//[^"]*"
+                            |<link\b[^>]*\bhref="(?:https?:)?//[^"]*" """,
+        re.VERBOSE,
+    )
+    pages = {str(p.relative_to(SITE)): p.read_text("utf-8") for p in SITE.rglob("*.html")}
+    assert {name: hits for name, text in pages.items() if (hits := loaded.findall(text))} == {}
 
 
 @pytest.mark.parametrize("width", [1280, 400])

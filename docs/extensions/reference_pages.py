@@ -118,11 +118,14 @@ ROUTING = (  # scikit-learn's own
     "set_score_request, set_output, path"
 )
 ROLE = re.compile(r":(?:ref|term):`([^`<]+?)\s*(?:<[^`>]+>)?`")
+FORMULA = re.compile(r":math:`([^`]+)`")  # would be drawn by a script from another host
+FRACTION = re.compile(r"\\frac\{(\w+)\}\{(\w+)\}")
 
 
 def mend(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Let |x| be a norm, not a substitution, and links into scikit-learn's pages plain text."""
-    lines[:] = ROLE.sub(r"\1", "\n".join(lines)).split("\n")
+    """Let |x| be a norm, no substitution, and scikit-learn's links and formulas plain text."""
+    text = FRACTION.sub(r"\1/\2", FORMULA.sub(r"``\1``", ROLE.sub(r"\1", "\n".join(lines))))
+    lines[:] = text.split("\n")
     literal = None  # indentation of the text above a literal block
     for k, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())

@@ -16,8 +16,9 @@ rng = np.random.default_rng(0)
 conditions = 10.0 ** np.arange(0, 5)
 epochs = {"gradient descent": [], "Newton": []}
 for condition in conditions:
-    X = rng.normal(size=(500, 10)) * np.geomspace(1, condition**-0.5, 10)
-    y = np.sign(X.sum(axis=1) + 0.5 * rng.normal(size=500))
+    Z = rng.normal(size=(500, 10))
+    y = np.sign(Z.sum(axis=1) + 2.0 * rng.normal(size=500))
+    X = Z * np.geomspace(1, condition**-0.5, 10)  # all columns matter, in other units
     problem = zg.Problem(X, y, "logistic", lam=1e-5)
     for name, solver in (("gradient descent", zg.GD()), ("Newton", zg.Newton())):
         result = zg.solve(problem, solver, tol=0.03, max_epochs=20_000, random_state=0)

@@ -3,7 +3,7 @@ Weights of ten classes as images
 ================================
 
 Softmax regression on 8 x 8 digits: what speaks for a digit is orange, what speaks against it
-blue.
+violet.
 """
 
 import matplotlib.pyplot as plt

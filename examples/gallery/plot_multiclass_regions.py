@@ -32,6 +32,7 @@ for axes, loss in zip(panels, ("softmax", "multiclass-hinge", "hinge"), strict=T
     )
     for k, (marker, colour) in enumerate((("o", BLUE), ("s", ORANGE), ("^", GREEN))):
         axes.scatter(*X[y == k].T, s=8, marker=marker, color=colour)
-    axes.set(title=f"{loss}: {100 * model.score(X, y):.0f} % right", xlabel="feature 1")
+    axes.set(title=f"{loss}: {100 * model.score(X, y):.0f} % right")
+    axes.set(xlabel="feature 1", xlim=(-4, 4))
 panels[0].set_ylabel("feature 2")
 plt.show()

@@ -2,8 +2,8 @@
 Sparsity patterns of the elastic net
 ====================================
 
-From the left to the right the penalty turns from squares into absolute values, and weights
-become exactly zero.
+From top to bottom the penalty turns from squares into absolute values, and weights become
+exactly zero.
 """
 
 import matplotlib.pyplot as plt

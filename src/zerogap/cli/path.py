@@ -156,7 +156,7 @@ def _show(curve: Any, read: Input) -> None:
     """Print the curve at some lambdas, and the choice."""
     import numpy as np
 
-    from zerogap.sweeps.picture import unit
+    from zerogap.sweeps.axes import unit
 
     say, (scale, percent) = printer(), unit(curve.measure)
     rows, features = read.X.shape

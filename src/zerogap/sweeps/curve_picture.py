@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from zerogap.sweeps.axes import BLUE, GREEN, LABELS, ORANGE, unit
 from zerogap.sweeps.curve import Curve
-from zerogap.sweeps.picture import BLUE, GREEN, LABELS, ORANGE, new_figure, unit
+from zerogap.sweeps.picture import new_figure
 
 
 def draw_curve(curve: Curve, title: str = "") -> Any:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.display import Shown, as_text, records_html, to_frame
+from zerogap.display import Shown, as_text, new_axes, records_html, to_frame
 from zerogap.problem.certificate import Certificate
+from zerogap.sweeps.axes import draw_over, is_number
 
 Parameters = dict[str, Any]
 
@@ -129,6 +130,24 @@ class Sweep(Shown):
         """
         return to_frame([cell.row() for cell in self.cells])
 
+    def plot(self, name: str = "", ax: Any = None) -> Any:
+        """Draw the error over one parameter, at the best values of the others (needs matplotlib).
+
+        Parameters
+        ----------
+        name : str, optional
+            The parameter; by default the first one that has several values.
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        axes = new_axes(ax)
+        draw_over(axes, self, name or (self.swept or tuple(self.cells[0].parameters))[0])
+        return axes
+
     @property
     def swept(self) -> tuple[str, ...]:
         """Names of the parameters that have more than one value."""
@@ -189,11 +208,6 @@ def standard_error(values: np.ndarray) -> float:
     if len(values) < 2:
         return math.nan
     return float(np.std(values, ddof=1) / math.sqrt(len(values)))
-
-
-def is_number(value: Any) -> bool:
-    """Tell whether a value has a place on an axis."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _lam(cell: Cell) -> float:
