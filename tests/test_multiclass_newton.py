@@ -152,6 +152,20 @@ def test_products_are_those_of_the_matrix_and_directions_solve_it(intercept):
     assert error @ size @ error < 0.1 * (exact @ size @ exact)
 
 
+@intercepts
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("few", [0, multiclass_hessian.FEW_VALUES])
+def test_the_matrix_is_the_sum_over_rows_and_classes(intercept, storage, few, monkeypatch):
+    monkeypatch.setattr(multiclass_hessian, "FEW_VALUES", few)
+    problem = make("softmax", storage, intercept, weighted=True)
+    h = np.random.default_rng(2).dirichlet(np.ones(4), problem.shape[0])
+    matrix = MulticlassHessian(problem, h).rows_part()
+    X = np.hstack([make_data()[0], np.ones((len(h), 1))])[:, : matrix.shape[1]]
+    of_classes = np.eye(4) * h[:, :, None] - h[:, :, None] * h[:, None]
+    expected = np.einsum("i,ikm,ij,il->kjml", problem.share, of_classes, X, X)
+    assert np.allclose(matrix, expected, rtol=1e-13, atol=1e-15)
+
+
 @every_loss
 def test_own_bookkeeping_is_the_certificate(loss):
     problem = make(loss, "csr", lam=1e-3, n=200)

@@ -14,6 +14,7 @@ from scipy import linalg
 
 from zerogap.kernels.jit import rowwise
 from zerogap.problem.multiclass import MulticlassProblem
+from zerogap.rows import DenseRows
 from zerogap.solvers.hessian import (
     _RIDGES,
     DAMPING,
@@ -30,6 +31,7 @@ ROUGH_RESIDUAL = 0.01  # of the residual's square: what is to be left of it
 ROWS_PER_FEATURE = 16  # rows per feature that make a good preconditioner
 FLAT_CURVATURE = 1e-9  # of the largest curvature of a row: treated as zero
 LEAST_OF_INTERCEPT = 1e-9  # curvature of an intercept, so that directions are finite
+FEW_VALUES = 2_000  # of X: one product of all classes takes less than a call for each pair
 _ONE = np.ones(1)
 # Of correlations: more than rounding, which might make them indefinite
 _RIDGE_OF_CORRELATIONS = 1e-11
@@ -210,6 +212,31 @@ class MulticlassHessian:
 
     def rows_part(self) -> np.ndarray:
         """Return the sum over the rows: the entry [k, i, l, j] is of w_ki and w_lj."""
+        rows = self.problem.rows
+        if isinstance(rows, DenseRows) and rows.X.size <= FEW_VALUES:
+            matrix = self._products_at_once(rows.X)
+        else:
+            matrix = self._products()
+        classes = self.problem.xp.arange(len(matrix))
+        matrix[classes, :, classes] = 0.0
+        own = matrix.sum(axis=2)  # of classes with all others: a difference would lose digits
+        np.negative(matrix, out=matrix)
+        matrix[classes, :, classes] = own
+        return matrix
+
+    def _products_at_once(self, X: np.ndarray) -> np.ndarray:
+        """Return the sums of h_ik h_im x_i x_i' / sum(h_i), as one product of matrices."""
+        h, d, C = self.h, X.shape[1], self.h.shape[1]
+        width = d + self.problem.fit_intercept
+        roots = np.sqrt(self.problem.share / h.sum(axis=1))
+        factors = np.empty((len(X), C, width))
+        factors[...] = (roots[:, None] * h)[:, :, None]
+        factors[:, :, :d] *= X[:, None]
+        flat = factors.reshape(len(X), C * width)
+        return (flat.T @ flat).reshape(C, width, C, width)
+
+    def _products(self) -> np.ndarray:
+        """Return the same sums, of one pair of classes after the other."""
         problem, h, xp = self.problem, self.h, self.problem.xp
         d, width, C = problem.shape[1], problem.shape[1] + problem.fit_intercept, h.shape[1]
         matrix, block = xp.zeros((C, width, C, width)), xp.empty((width, width))
@@ -221,9 +248,7 @@ class MulticlassHessian:
                 if problem.fit_intercept:
                     block[d, :d] = block[:d, d] = problem.rows.transposed_product(q[:, None])[0]
                     block[d, d] = q.sum()
-                matrix[k, :, m], matrix[m, :, k] = -block, -block
-                matrix[k, :, k] += block
-                matrix[m, :, m] += block
+                matrix[k, :, m] = matrix[m, :, k] = block
         return matrix
 
     def _refined(
