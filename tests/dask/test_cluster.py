@@ -231,7 +231,7 @@ def test_frozen_worker(client, parts, pids):
 def test_a_lost_scheduler_is_said_and_another_cluster_goes_on(parts, tmp_path):
     delayed, X, y = parts
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
-    common = {"lam": 1e-5, "tol": 1e-6, "checkpoint_every": 1, "checkpoint_dir": tmp_path}
+    common = {"lam": 1e-4, "tol": 1e-6, "checkpoint_every": 1, "checkpoint_dir": tmp_path}
     common |= {"loss": "hinge", "n_groups": 2, "random_state": 0}
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
