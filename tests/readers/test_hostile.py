@@ -1,6 +1,6 @@
 """Files that mean harm: each is refused in one line, at once, before memory is taken for it.
 
-What memory a refusal takes is measured by the crafted files of `make fuzz`.
+What memory a refusal takes is measured by `make crafted`.
 """
 
 import contextlib
@@ -12,6 +12,8 @@ import zipfile
 
 import numpy as np
 import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from zerogap.io.nesting import Rise, depth
@@ -51,10 +53,12 @@ TEXTS = {
 def _everything_loaded(tmp_path_factory):
     """Read a good file of each kind first, so that loading code counts for none."""
     folder = tmp_path_factory.mktemp("good")
-    for name in ("good.csv", "good.jsonl", "good.svm", "good.xlsx", "good.npz"):
+    for name in ("good.csv", "good.jsonl", "good.svm", "good.xlsx", "good.npz", "good.parquet"):
         path = folder / name
         if name == "good.npz":
             np.savez(path, **{**ROW, "shape": np.ones(2, int), "y": np.ones(1)})
+        elif name == "good.parquet":
+            pq.write_table(pa.table({"a": ["u", "v"], "y": [0, 1]}), path)
         else:
             rows = b"<row><c><v>1</v></c></row>"
             texts = {"csv": b"a,y\n1,0\n2,1\n", "jsonl": b'{"a":1,"y":2}\n{"a":2,"y":1}\n'}
@@ -168,6 +172,37 @@ def test_sheets_are_refused_at_once(tmp_path, name):
     path = tmp_path / "table.xlsx"
     path.write_bytes(sheet(SHEETS[name]))
     assert refusal(path)
+
+
+LONG = pa.DictionaryArray.from_arrays(np.zeros(100_000, np.int32), ["a" * 10_000_000])
+ONE_PER_ROW = np.arange(100_001, dtype=np.int32)
+REFERENCES = {  # to one text, a terabyte if each were written out
+    "texts": LONG,
+    "bytes": LONG.cast(pa.dictionary(pa.int32(), pa.binary())),
+    "texts in lists": pa.ListArray.from_arrays(ONE_PER_ROW, LONG),
+    "texts in records": pa.StructArray.from_arrays([LONG], ["text"]),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_references_to_long_texts_are_refused_at_once(tmp_path, name):
+    path = tmp_path / "table.parquet"
+    table = pa.table({"a": REFERENCES[name], "y": np.arange(100_000) % 2})
+    pq.write_table(table, path, compression="zstd", store_schema=False)
+    assert path.stat().st_size < 100_000
+    assert "bytes when unpacked" in refusal(path)
+
+
+def test_packed_batches_of_arrow_are_refused_one_by_one(tmp_path):
+    batch = pa.record_batch({"a": np.zeros(1_000_000), "y": np.zeros(1_000_000)})
+    for name, make in (("index", pa.ipc.new_file), ("stream", pa.ipc.new_stream)):
+        path = tmp_path / f"{name}.arrow"
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with make(path, batch.schema, options=options) as file:
+            for _ in range(4):
+                file.write_batch(batch)
+        with pytest.raises(DataError, match="needs 32000000 bytes when unpacked, max_bytes=3"):
+            read(path, target="y", max_bytes=30_000_000)
 
 
 def nesting(value):

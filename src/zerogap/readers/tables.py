@@ -15,6 +15,7 @@ from typing import Any
 from zerogap.io.memory import check_room
 from zerogap.readers import dialect as dialects
 from zerogap.readers.cells import MISSING_TEXTS
+from zerogap.readers.columnar import parquet_batches, parquet_schema, read_arrow, read_parquet
 from zerogap.readers.files import DataError, Stream
 from zerogap.readers.json_tables import read_json
 from zerogap.readers.options import TableOptions
@@ -113,7 +114,7 @@ class TableFile:
                 found = self._read_text(types)
             elif self.kind == "parquet":
                 with self.opened() as stream:
-                    found = _whole_parquet(stream)
+                    found = read_parquet(stream, PIECE)
             else:
                 found = self._loaded()
             if not self.is_text:
@@ -159,7 +160,7 @@ class TableFile:
                 names = only or names
             elif self.kind == "parquet":
                 size = max(1, PIECE // (8 * len(names)))
-                found = _parquet(stream).iter_batches(size, use_threads=False)
+                found = parquet_batches(stream, PIECE, size)
             elif self.kind == "arrow" and not stream.packed and _has_index(stream):
                 file = pa.ipc.open_file(stream.seekable_file())
                 found = (file.get_batch(k) for k in range(file.num_record_batches))
@@ -327,7 +328,7 @@ class TableFile:
         """Return names and types of the columns."""
         if self.kind == "parquet":
             with self.opened() as stream:
-                return _parquet(stream).schema_arrow
+                return parquet_schema(stream, PIECE)
         return self._loaded().schema
 
     def _loaded(self) -> Any:
@@ -342,7 +343,7 @@ class TableFile:
                     found = read_json(self.opened, self.options.skip_bad_lines)
                     self._whole, self.bad_lines = found
                 else:
-                    self._whole = _arrow(stream)
+                    self._whole = read_arrow(stream, _has_index(stream))
         return self._whole
 
 
@@ -403,34 +404,6 @@ def arrow_errors(kind: str, table: TableFile | None = None) -> Iterator[None]:
         damaged = "is damaged: " if isinstance(error, OSError) else ""  # pyarrow's word for that
         message = str(error).split("\n")[0] if table is None else table.plain(error)
         raise DataError(f"{damaged}{message}") from error
-
-
-def _parquet(stream: Stream) -> Any:
-    import pyarrow.parquet as pq
-
-    return pq.ParquetFile(stream.seekable_file(), buffer_size=PIECE)
-
-
-def _whole_parquet(stream: Stream) -> Any:
-    file = _parquet(stream)
-    size = max(
-        sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups)),
-        8 * file.metadata.num_rows * file.metadata.num_columns,
-    )
-    if size > stream.max_bytes:
-        raise DataError(f"needs {size} bytes when unpacked, max_bytes={stream.max_bytes}")
-    return file.read()
-
-
-def _arrow(stream: Stream) -> Any:
-    import pyarrow as pa
-
-    file = stream.seekable_file()
-    if stream.start().startswith(b"FEA1"):
-        from pyarrow import feather
-
-        return feather.read_table(file)
-    return (pa.ipc.open_file if _has_index(stream) else pa.ipc.open_stream)(file).read_all()
 
 
 def _has_index(stream: Stream) -> bool:
