@@ -212,7 +212,7 @@ def page() -> None:
         medians = [np.median([float(r["high"]) for r in part]) for part in parts]
         lines.append(
             f"| {key[0]} | {key[1]} | {len(own)} | {len(far[0])} | {len(far[1])} | {silent} | "
-            f"{100 * medians[0]:.2g} % | {100 * medians[1]:.2g} % |"
+            f"{_percent(medians[0])} | {_percent(medians[1])} |"
         )
     data = sorted({row["data"] for row in rows})
     text = (HERE / "defaults_page.txt").read_text()
@@ -222,6 +222,10 @@ def page() -> None:
         .replace("COUNT", str(len(data)))
         .replace("FITS", str(len(rows)))
     )
+
+
+def _percent(share: float) -> str:
+    return "100 %" if share >= 0.995 else f"{100 * share:.2g} %"
 
 
 def models_of(rows: list[dict[str, str]]) -> list[tuple[str, str]]:

@@ -401,6 +401,9 @@ def test_misuse_is_refused():
         zg.certify(Ridge().fit(X, y), X, y, effort=-1)
     with pytest.raises(ValueError, match="SVC with kernel='rbf' cannot be certified"):
         zg.certify(SVC().fit(X, y), X, y)
+    for l1_ratio in (0.5, 1.0):
+        with pytest.raises(ValueError, match="lam must be a positive, finite number"):
+            zg.certify_weights(two.coef_[0], 0, XR, YR, loss="squared", lam=0.0, l1_ratio=l1_ratio)
 
 
 @pytest.mark.parametrize("attribute", ["coef_", "intercept_"])

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Lasso, Ridge
 
 import zerogap as zg
 
@@ -38,6 +38,29 @@ def test_a_table_of_coefficients(zerogap, table):
     wrong = zerogap("audit", path, data, "--loss", "squared", "--lam", 0.1, "--tol", 1e-6)
     assert wrong.exit_code == 3
     assert "is not near its optimum" in wrong.stderr
+
+
+@pytest.mark.parametrize("first", ["", ",0\n", '"",0\n', "\t1\n", "name,weight\n", '"","s0"\n'])
+def test_the_heading_of_a_table_of_coefficients_is_no_coefficient(tmp_path, first):
+    """That of a Series of pandas is a number, below no name."""
+    path = tmp_path / "coefficients.csv"
+    parts = "\t" if "\t" in first else ","
+    path.write_text(first + f"(Intercept){parts}5.5\nage{parts}0.25\n0{parts}-1\n")
+    model = zg.audit.read_coefficients(path)
+    assert model.names == ["age", "0"]
+    assert model.coef_.tolist() == [[0.25, -1.0]]
+    assert float(np.ravel(model.intercept_)[0]) == 5.5
+
+
+def test_a_lasso_on_the_command_line(zerogap, table):
+    data, path = table
+    frame = pd.read_csv(data)
+    model = Lasso(alpha=0.5, tol=1e-12, max_iter=10**6).fit(frame.iloc[:, :-1], frame["target"])
+    names = ["(Intercept)", *frame.columns[:-1]]
+    pd.Series(np.r_[model.intercept_, model.coef_], names).to_csv(path)
+    right = ["--loss", "squared", "--l1-ratio", 1, "--tol", 1e-8]
+    assert zerogap("audit", path, data, *right, "--lam", 0.5).exit_code == 0
+    assert zerogap("audit", path, data, *right, "--lam", 0.4).exit_code == 3
 
 
 def test_files_of_liblinear_and_of_ours(zerogap, tmp_path):

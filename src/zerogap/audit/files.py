@@ -88,8 +88,9 @@ def read_coefficients(path: str | Path) -> Any:
     """Read a table of names and coefficients, as R and spreadsheets write it; `certify` needs more.
 
     Each line has the name of a feature and its weight; one named intercept, (Intercept) or const
-    is the intercept.  A first line without numbers, quotes and any of comma, semicolon, tab and
-    blanks are taken.  R writes one by ``write.csv(as.matrix(coef(fit)), path)``.
+    is the intercept.  A first line without numbers or without a name, quotes and any of comma,
+    semicolon, tab and blanks are taken.  R writes one by ``write.csv(as.matrix(coef(fit)), path)``,
+    pandas by ``pd.Series(w, names).to_csv(path)``.
 
     Parameters
     ----------
@@ -112,7 +113,8 @@ def read_coefficients(path: str | Path) -> Any:
         cells = [
             cell.strip().strip("\"'") for cell in re.split(r"[,;\t]|\s+", line) if cell.strip()
         ]
-        if not cells:
+        corner = re.match(r"""\s*(""|'')?\s*[,;\t]""", line)  # the heading of rows' names: none
+        if not cells or (number == 1 and corner):
             continue
         try:
             value = float(cells[-1])

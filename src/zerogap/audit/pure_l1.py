@@ -24,6 +24,7 @@ import numpy as np
 from zerogap.audit.bound import Audit, audit_all
 from zerogap.losses import Loss
 from zerogap.problem import Problem
+from zerogap.problem.checks import is_positive
 from zerogap.solvers.protocol import Answer
 
 SHARES = (1e-4, 1e-7, 1e-10)  # of P0, that the L2 part may cost, one after the other
@@ -53,6 +54,8 @@ class PureL1:
 def audit_pure_l1(problem: PureL1, model: Answer, effort: int, random_state: Any = 0) -> Audit:
     """Certify a model of a pure L1 penalty, with an L2 part as small as the distance asks for."""
     w, lam = np.asarray(model[0], dtype=np.float64), problem.lam
+    if not is_positive(lam):
+        raise ValueError(f"lam must be a positive, finite number, got {lam!r}")
     first, origin = problem.with_l2(LEAST_L2 * lam), np.zeros_like(w)
     value = min(first.primal(w, b=model[1]), first.primal(origin))
     spent, seconds, audits = 0.0, 0.0, []
