@@ -88,6 +88,18 @@ def test_r3_thousands_of_categories_beside_money(loss, C):
     proved(estimator(loss, lam=1.0 / (C * n)).fit(X, y))
 
 
+@pytest.mark.parametrize("loss", [*MARGINS, *RESIDUALS, "softmax", "multiclass-hinge"])
+def test_r3_few_sparse_rows_of_thousands_of_raw_columns(loss):
+    """There was coordinate ascent alone for kinked losses: gaps of 100 % after 1000 epochs."""
+    rng = np.random.default_rng(0)
+    X = sparse.random(60, 5000, 0.02, format="csr", random_state=0)
+    X.data = rng.lognormal(2.0, 3.0, X.nnz)
+    score = rng.standard_normal(60)
+    classes = np.digitize(score, [-1.0, 1.0]) if loss in zg.losses.MULTICLASS_LOSSES else score > 0
+    y = score if loss in RESIDUALS else classes.astype(int)
+    proved(estimator(loss, lam=1e-2 / 60, tol=1e-6).fit(X, y))
+
+
 def test_r4_softmax_survives_huge_values_and_nine_classes():
     rng = np.random.default_rng(0)
     X = rng.lognormal(3.0, 4.0, (90, 25)).clip(max=8e6)
@@ -314,6 +326,9 @@ def test_a_run_that_cannot_tell_targets_apart_says_so():
     assert "the targets are about 1e+09" in describe_targets(y)
     assert not describe_targets(y - 1e9)
     assert not describe_targets(np.full(9, 1e9))
+    near = 1e9 + 1e-3 * rng.standard_normal(100)  # enough digits for 1e-3 of that, not for 1e-8
+    assert describe_targets(near, tol=1e-8)
+    assert not describe_targets(near, tol=1e-3)
     with pytest.warns(ConvergenceWarning, match="the targets are about 1e.09 and differ by about"):
         zg.LinearRegressor("squared", tol=1e-9, random_state=0).fit(X, y)
 

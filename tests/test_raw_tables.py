@@ -50,6 +50,12 @@ def test_a_class_that_others_are_separable_from_is_certified():
     assert fit_case(draw_case(4396)).verdict == CERTIFIED
 
 
+def test_other_methods_are_tried_before_twice_the_precision():
+    """Two rows of a class beside unix times: where Newton's method stalls, interior points end."""
+    solver = fit_case(draw_case(382)).model.certificate_.solver
+    assert "then InteriorPoint, chosen" in solver
+
+
 def test_cases_follow_from_their_seed():
     for seed in range(20):
         first, second = draw_case(seed), draw_case(seed)

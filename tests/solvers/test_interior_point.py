@@ -318,3 +318,27 @@ def test_estimators_take_it_by_name():
     clf = zg.LinearClassifier(solver="interior-point", lam=1e-6, tol=1e-9).fit(X, y)
     assert clf.certificate_.relative_gap <= 1e-9
     assert clf.certificate_.solver == "InteriorPoint()"
+
+
+@pytest.mark.parametrize("loss", ["hinge", "absolute", "squared-hinge", "multiclass-hinge"])
+def test_weights_that_span_much_are_no_matter(loss):
+    """With the same mu for all rows those of little weight took thousands of steps."""
+    rng = np.random.default_rng(0)
+    X = np.ceil(rng.lognormal(1.0, 2.0, (200, 60))) * (rng.random((200, 60)) < 0.1)
+    score = rng.standard_normal(200)
+    y = np.digitize(score, [-1.0, 0.0, 1.0]) if loss in MULTICLASS_LOSSES else np.sign(score)
+    weights = 10.0 ** rng.uniform(-4.0, 4.0, 200)
+    problem = zg.Problem(X, y, loss, 1.0 / weights.sum(), weights, fit_intercept=True)
+    run = zg.solve(problem, zg.InteriorPoint(), tol=1e-6, max_epochs=100)
+    assert run.stop_reason == "converged", str(run.certificate)
+
+
+def test_a_giant_among_counts_is_led_back_to_the_central_path():
+    """Products were as small as they had to be, and the gap was a million times the objective."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(3.0, (400, 6)).astype(float)
+    X[7, 2] = 1e12
+    y = np.where(X[:, 0] + 3.0 * rng.standard_normal(400) > 3.0, 1.0, -1.0)
+    problem = zg.Problem(X, y, "hinge", 1e-7 / 400, fit_intercept=True)
+    run = zg.solve(problem, zg.InteriorPoint(), tol=1e-6, max_epochs=150)
+    assert run.stop_reason == "converged", str(run.certificate)

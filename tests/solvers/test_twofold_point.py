@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import zerogap as zg
+from raw_cases import CERTIFIED, draw_case, fit_case
 from zerogap.problem.centring import centred
+from zerogap.solvers import auto
 from zerogap.solvers.twofold_point import can_be_twofold, twofold_methods
 from zerogap.solvers.twofold_system import is_feasible
 
@@ -91,6 +93,14 @@ def test_certificates_hold_exactly_for_lines(loss, seed):
     dual = sum(s * a * t for s, a, t in zip(weight, duals, y, strict=True)) / total
     dual -= lam / 2 * sum(c * c for c in u)
     assert 0 <= primal - dual <= Fraction(claimed.gap)
+
+
+def test_estimates_that_certificates_refute_do_not_end_a_run(monkeypatch):
+    """The gap of the dual point at hand was four times the estimate; the next steps mend it."""
+    monkeypatch.setattr(auto, "second_methods", lambda problem: [zg.Newton()])
+    outcome = fit_case(draw_case(382))
+    assert outcome.verdict == CERTIFIED
+    assert "twice the precision" in outcome.model.certificate_.solver
 
 
 def test_rounding_asks_for_more_digits():

@@ -55,7 +55,8 @@ class Running(BaseEstimator):
         self._about_columns = ""
         if any(result.stop_reason in ("stalled", "rounding") for result in results):
             names = getattr(self, "feature_names_in_", None)
-            about_targets = describe_targets(targets[0]) if loss.task == "regression" else ""
+            numbers = loss.task == "regression"
+            about_targets = describe_targets(targets[0], self.tol) if numbers else ""
             self._about_columns = about_targets or describe_columns(X, names)
         return results
 

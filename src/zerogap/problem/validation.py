@@ -243,8 +243,11 @@ def describe_columns(rows: Any, names: Any = None) -> str:
     )
 
 
-def describe_targets(y: np.ndarray) -> str:
+def describe_targets(y: np.ndarray, tol: float = 0.0) -> str:
     """Say that numbers to predict differ in digits that doubles hardly have, or nothing.
+
+    `tol` is the relative gap that was asked for: predictions are rounded to doubles, too, and what
+    that costs may be more.
 
     Examples
     --------
@@ -252,11 +255,12 @@ def describe_targets(y: np.ndarray) -> str:
     'the targets are about 1e+09 and differ by about 1e-06'
     """
     size, spread = float(np.abs(y).max()), float(np.std(y - y[0]))
-    if not size > FAR_TARGETS * spread > 0.0:
+    far = min(FAR_TARGETS, tol / EPSILON) if tol else FAR_TARGETS
+    if not size > far * spread > 0.0:
         return ""
     return (
-        f"the targets are about {size:.0e} and differ by about {spread:.0e}: doubles have hardly "
-        f"any digits for that difference, so record them as differences from one of them"
+        f"the targets are about {size:.0e} and differ by about {spread:.0e}: doubles have too few "
+        f"digits for that difference, so record them as differences from one of them"
     )
 
 

@@ -8,18 +8,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from zerogap.losses import Logistic
-from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.block_newton import BlockNewton, why_not
 from zerogap.solvers.block_sdca import BlockSDCA
 from zerogap.solvers.certifying import FLOOR
 from zerogap.solvers.costs import (
     epoch_cost,
-    has_few_features,
-    is_slow,
     least_epochs,
     most_epochs_left,
+    reason_for_second,
     second_cost,
 )
 from zerogap.solvers.dual_start import warm_duals
@@ -27,15 +24,15 @@ from zerogap.solvers.free_variables import has_free_steps
 from zerogap.solvers.hessian import DIRECT
 from zerogap.solvers.history import Record
 from zerogap.solvers.interior_point import InteriorPoint, InteriorPointState
-from zerogap.solvers.multiclass_lbfgs import MulticlassLBFGS, suits
+from zerogap.solvers.multiclass_lbfgs import MulticlassLBFGS
 from zerogap.solvers.newton import Newton, NewtonState
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.rotation import can_rotate, rotated, simpler
 from zerogap.solvers.sdca import SDCA
 from zerogap.solvers.second import (
     can_sharpen,
+    is_badly_scaled,
     is_finite,
-    is_hopeless,
     is_small,
     second_methods,
     sharp_methods,
@@ -95,6 +92,8 @@ class AutoState(State):
     idle: int = 0  # steps since `best_estimate` or `best_value` was much improved
     rotate: bool = False  # whether the next change is to rotated columns
     turned: bool = False  # whether that change has been made
+    back: bool = False  # whether the next change is from inner products to the given columns
+    returned: bool = False  # whether that change has been made
     sharpen: bool = False  # whether the next change is to twice the precision
     sharp: bool = False  # whether that change has been made
     tol: float = 0.0
@@ -108,9 +107,9 @@ class AutoState(State):
 class Auto(Solver):
     """The fastest way to a certificate that we know, chosen by shape, loss, lambda and progress.
 
-    1. If dense rows are fewer than features, each row is replaced by one coordinate per row, such
-       that all inner products stay the same.  Raw columns that are nearly copies of each other
-       are rotated until they are orthogonal.
+    1. If rows are fewer than features, and dense or badly scaled, each row is replaced by one
+       coordinate per row, such that all inner products stay the same, until methods are stuck.  Raw
+       columns that are nearly copies of each other are rotated until they are orthogonal.
     2. `SDCA` runs first: with `finish` if the loss allows steps on the free dual variables, else
        with `relaxation`.
     3. A second-order method takes over when it promises to be cheaper: at once if there are few
@@ -142,7 +141,7 @@ class Auto(Solver):
         self, problem: Problem, rng: np.random.Generator, warm: Answer | None = None
     ) -> AutoState:
         state = AutoState(rng, draw=rng)
-        coordinates = simpler(problem, is_hopeless(problem))
+        coordinates = simpler(problem, is_badly_scaled(problem))
         if coordinates.problem is not problem:
             state.problem, state.outward = coordinates.problem, coordinates.outward
             if warm is not None:
@@ -151,7 +150,7 @@ class Auto(Solver):
                 warm = coordinates.inward(w, alpha), b, alpha
         inner = self._inner(problem, state)
         state.methods = _methods(inner)
-        state.reason = _reason_for_second(problem, inner) if len(state.methods) > 1 else ""
+        state.reason = reason_for_second(problem, inner) if len(state.methods) > 1 else ""
         state.stage = 1 if state.reason else 0
         state.part = self._method(state).begin(inner, rng, warm)
         state.zero = AT_ZERO * FLOOR * float(problem.constant_loss(problem.constant()))
@@ -161,7 +160,7 @@ class Auto(Solver):
         state.stage = saved["stage"]
         if saved["turned"]:
             state.problem, state.outward, _ = rotated(problem)
-        if saved["sharp"]:
+        if saved["sharp"] or saved["returned"]:
             state.problem = state.outward = None
         inner = self._inner(problem, state)
         state.methods = _methods(inner)
@@ -262,8 +261,10 @@ class Auto(Solver):
         return self._method(state).intercept_rest(problem, state.part)
 
     def sharpen(self, problem: Problem, state: AutoState) -> bool:
-        if problem.loss.task == "multiclass" and isinstance(self._method(state), TwofoldPoint):
-            return not state.stalled  # it goes on
+        method = self._method(state)
+        if isinstance(method, TwofoldPoint):
+            state.stalled = state.stuck = not method.tighten(problem, state.part)
+            return not state.stalled
         if state.sharp or not can_sharpen(problem, state.methods, state.tol):
             return False
         state.switch = state.sharpen = state.final = True
@@ -332,15 +333,19 @@ class Auto(Solver):
         state.stuck = stuck
         if stuck and not state.final:
             last = state.stage == len(state.methods) - 1
-            quick = last or (inner is problem and is_small(inner))
-            state.sharpen = quick and can_sharpen(problem, state.methods, state.tol)
+            # other methods first: where one is stuck, they seldom are, and pairs take much longer
+            state.sharpen = last and can_sharpen(problem, state.methods, state.tol)
             state.rotate = (
                 last and not state.sharpen and state.problem is None and can_rotate(inner)
             )
-            if last and not state.rotate and not state.sharpen and state.tol > 0.0:
+            # rows that differ by millions in length lose digits in inner products
+            condensed = state.problem is not None and inner.shape != problem.shape
+            state.back = last and not state.sharpen and condensed
+            anew = state.rotate or state.back
+            if last and not anew and not state.sharpen and state.tol > 0.0:
                 state.stalled = True
             else:  # without a tolerance only a budget ends the run: SDCA goes on until then
-                state.switch, state.final = True, (last or state.sharpen) and not state.rotate
+                state.switch, state.final = True, (last or state.sharpen) and not anew
                 state.reason = f"{self._name(state)} stalled"
         elif stuck and state.sharp and state.stage < len(state.methods) - 1:
             state.switch, state.reason = True, f"{self._name(state)} stalled"
@@ -374,6 +379,11 @@ class Auto(Solver):
             state.stage, state.rotate, state.turned = 1, False, True
             answer, inner = None, state.problem
             state.methods = _methods(inner)
+        elif state.back:
+            state.problem = state.outward = answer = None
+            state.back, state.returned, inner = False, True, problem
+            state.methods = _methods(inner)
+            state.stage = min(1, len(state.methods) - 1)
         state.stuck = False
         state.switch, state.since, state.epoch, state.gap = False, epoch, epoch, math.inf
         state.best_estimate, state.best_value, state.idle = math.inf, math.inf, 0
@@ -422,26 +432,3 @@ def _methods(problem: Problem) -> tuple[Solver, ...]:
     if problem.streamed:
         return (BlockSDCA(),) if why_not(problem) else (BlockSDCA(), BlockNewton())
     return (_ascent(problem), *second_methods(problem))
-
-
-def _reason_for_second(problem: Problem, inner: Problem) -> str:
-    """Return why a second-order method should begin, or nothing if SDCA should."""
-    if is_hopeless(inner):
-        return "coordinate ascent would take thousands of epochs"
-    if problem.streamed:
-        return ""
-    if problem.loss.task == "multiclass":
-        if suits(inner):
-            return "products with many weights are fast"
-        slow = math.isfinite(problem.loss.smoothness) and is_slow(inner)
-        return "coordinate ascent would take many epochs" if slow else ""
-    if not isinstance(problem.penalty, L2):
-        smooth = math.isfinite(problem.loss.smoothness)
-        return "an L1 penalty leaves few weights" if smooth else ""
-    # on inner products SDCA takes few epochs: Newton's method is faster only if it takes few steps
-    if inner is not problem and isinstance(problem.loss, Logistic):
-        return ""
-    if not has_few_features(inner):
-        return ""
-    few = "few features" if inner.shape[1] <= DIRECT else "several rows for each feature"
-    return f"there are {few}"

@@ -6,8 +6,11 @@ import math
 from typing import Any
 
 from zerogap.losses import Logistic
+from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers.hessian import DIRECT, moments_cost, worth_sampling
+from zerogap.solvers.multiclass_lbfgs import suits
+from zerogap.solvers.second import is_hopeless
 
 # Leave SDCA if more epochs than this seem to remain.  Over a store, Newton's method takes about 50
 # passes for losses with kinks, ten for others; in memory, `max_epochs` counts epochs, not seconds.
@@ -75,3 +78,26 @@ def second_cost(problem: Problem, decades: float) -> float:
     moments = 2.0 * per_row * sampled * moments_cost(problem.rows)
     step = 4.0 * stored + 60.0 * n + moments + 0.02 * d**3 + 3e5
     return ((2.0 + decades) if smooth else (5.0 + 8.0 * decades)) * step
+
+
+def reason_for_second(problem: Problem, inner: Problem) -> str:
+    """Return why a second-order method should begin, or nothing if SDCA should."""
+    if is_hopeless(inner):
+        return "coordinate ascent would take thousands of epochs"
+    if problem.streamed:
+        return ""
+    if problem.loss.task == "multiclass":
+        if suits(inner):
+            return "products with many weights are fast"
+        slow = math.isfinite(problem.loss.smoothness) and is_slow(inner)
+        return "coordinate ascent would take many epochs" if slow else ""
+    if not isinstance(problem.penalty, L2):
+        smooth = math.isfinite(problem.loss.smoothness)
+        return "an L1 penalty leaves few weights" if smooth else ""
+    # on inner products SDCA takes few epochs: Newton's method is faster only if it takes few steps
+    if inner is not problem and isinstance(problem.loss, Logistic):
+        return ""
+    if not has_few_features(inner):
+        return ""
+    few = "few features" if inner.shape[1] <= DIRECT else "several rows for each feature"
+    return f"there are {few}"

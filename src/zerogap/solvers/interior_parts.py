@@ -16,6 +16,7 @@ Votes of the multiclass hinge are another kind, see `interior_votes`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from zerogap.losses import Loss
 
 _SCRATCH: Any = {"saved": False}
 _EMPTY = np.empty(0)
+WIDE_SPAN = 1e4  # of weights: below, it is no matter
+HOTTEST = 1e12  # mu of a row with little weight over the mean, at most
 BRACKETINGS = 100  # Newton steps or halvings of a bracket, which end at rounding
 
 
@@ -72,7 +75,7 @@ def _weigh_lines(share, t, s, r, v, bend, theta, h, start, stop):
 def _aim_lines(
     z, slope, bend, a, t, s, r, v, dt, dr, dv, goal, theta, up, down, off, ahead, start, stop
 ):
-    """Set the dual variables that lead to t r = s v = goal if the scores stay.
+    """Set the dual variables that lead to t r = s v = the row's goal if the scores stay.
 
     And `up` and `down`, by which r and v would change if t and s stayed.  Products of an earlier
     direction's parts bend the way.  What rounding has left of r - v = z + c + q t, `off`, is made
@@ -81,8 +84,8 @@ def _aim_lines(
     for i in range(start, stop):
         change = 0.0
         for k in range(t.shape[1]):
-            up[i, k] = (goal - dt[i, k] * dr[i, k]) / t[i, k] - r[i, k]
-            down[i, k] = (goal + dt[i, k] * dv[i, k]) / s[i, k] - v[i, k]
+            up[i, k] = (goal[i] - dt[i, k] * dr[i, k]) / t[i, k] - r[i, k]
+            down[i, k] = (goal[i] + dt[i, k] * dv[i, k]) / s[i, k] - v[i, k]
             most = 0.1 * min(t[i, k], s[i, k]) / theta[i, k]
             off[i, k] = (z[i] + slope[i, k] + bend * t[i, k]) - (r[i, k] - v[i, k])
             off[i, k] = min(most, max(-most, off[i, k]))
@@ -191,18 +194,19 @@ class Lines:
         return lines
 
     def settle(self, z: np.ndarray, mu: float) -> None:
-        """Set r - v = z + c + q t and t r = s v = mu."""
+        """Set r - v = z + c + q t and t r = s v = mu, times what the row's weight makes of it."""
+        goal = (mu * self.heat)[:, None]
         above = z[:, None] + self.slope
         if self.bend:
-            above = above + self.bend * self._covered(above, mu)
-        self._settle_straight(above, mu)
+            above = above + self.bend * self._covered(above, goal)
+        self._settle_straight(above, goal)
         if self.length.shape[1] == 2:  # with zero between them
             self.a = self.t[:, 1] - self.s[:, 0]
         else:
             t, s, low = self.t[:, 0], self.s[:, 0], self.low
             self.a = np.where(t < s, low + t, (low + self.length[:, 0]) - s)
 
-    def _covered(self, above: np.ndarray, mu: float) -> np.ndarray:
+    def _covered(self, above: np.ndarray, mu: np.ndarray) -> np.ndarray:
         """Return t with mu / t - mu / (l - t) = above + q t, by Newton's method in brackets."""
         low, high = np.zeros_like(self.length), self.length.copy()
         t = 0.5 * self.length
@@ -215,7 +219,7 @@ class Lines:
             t = np.where(inside, trial, 0.5 * (low + high))
         return t
 
-    def _settle_straight(self, above: np.ndarray, mu: float) -> None:
+    def _settle_straight(self, above: np.ndarray, mu: np.ndarray) -> None:
         """Set r - v = above and t r = s v = mu, by the root of a parabola."""
         length = self.length
         kappa = np.abs(above) * (length / mu)
@@ -227,6 +231,11 @@ class Lines:
         up = above > 0.0
         self.t, self.s = np.where(up, less, more), np.where(up, more, less)
         self.r, self.v = np.where(up, large, small), np.where(up, small, large)
+
+    @functools.cached_property
+    def heat(self) -> np.ndarray:
+        """How many times mu the products of each unit are."""
+        return heat_of(self.share)
 
     @property
     def products(self) -> float:
@@ -255,7 +264,7 @@ class Lines:
     def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
         state = (z, self.slope, self.bend, self.a, *self._place, *self.change)
         out = (self.up, self.down, self.off, self.ahead)
-        self.over(_aim_lines, *state, goal, self.theta, *out)
+        self.over(_aim_lines, *state, goal * self.heat, self.theta, *out)
         return self.ahead
 
     def turn(self, dz: np.ndarray) -> float:
@@ -272,6 +281,20 @@ class Lines:
     def move(self, step: float) -> None:
         domain = (self.low, self.length)
         self.over(_move_lines, *domain, *self._place, *self.change, step, self.a)
+
+
+def heat_of(share: np.ndarray) -> np.ndarray:
+    """Return what mu is multiplied by for each row: mean weight over weight if weights span much.
+
+    All rows weigh the same in the barrier then.  With the same mu for all, a row of little weight
+    bends the path in a small part of it only: weights that span 1e8 took thousands of steps.
+    """
+    there = share > 0.0
+    least, most = np.where(there, share, share.max()).min(), share.max()
+    if not most > WIDE_SPAN * least:
+        return np.ones_like(share)
+    mean = float(share.sum()) / int(there.sum())
+    return np.where(there, np.minimum(mean / np.where(there, share, mean), HOTTEST), 1.0)
 
 
 def _mean(share: np.ndarray, x: np.ndarray) -> float:

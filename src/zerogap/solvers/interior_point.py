@@ -58,6 +58,7 @@ LEAST_CORRECTED_STEP = 0.1  # shortest predicted step for which a correction is 
 # part that mu falls by, and steps of that kind until Newton steps help: 11 steps on easy problems,
 # where 0.2 and 2 took 13
 SLOW_FALL, SLOW_STEPS = 0.1, 3
+FAR_FROM_PATH = 100.0  # times the gap of the central path: a point with more is far from it
 STEPS_WITHOUT_GAIN = 12  # steps after which a run has stalled; not tuned
 
 
@@ -200,8 +201,11 @@ class InteriorPoint(Solver):
         step = min(1.0, min(max(0.9, 1.0 - sigma), 0.9999) * longest)
         state.slow = state.slow + 1 if step * (1.0 - sigma) < SLOW_FALL else 0
         again = mu < 0.5 * state.goal or state.slow >= 3 * SLOW_STEPS
-        if state.slow >= SLOW_STEPS and mu > 100.0 * least and again:
-            state.goal, state.slow, state.centrings = 0.1 * mu, 0, MOST_CENTRINGS
+        # on the central path the gap is mu for each product
+        lost = state.least_gap > FAR_FROM_PATH * system.products * mu
+        if state.slow >= SLOW_STEPS and (mu > 100.0 * least or lost) and again:
+            state.goal, state.slow = max(0.1 * mu, least), 0
+            state.centrings = MOST_CENTRINGS
             return
         if not (math.isfinite(step) and bool(np.isfinite(dw).all())):
             state.stalled = True

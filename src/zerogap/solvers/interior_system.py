@@ -146,7 +146,7 @@ class System:
 
         step = flatter_step(slope)
         self.w += step * dw
-        return fall / (mu * float(problem.share.max()))
+        return fall / (mu * float((problem.share * self.rows.heat).max()))
 
     def _settle(self, z: np.ndarray, w: np.ndarray) -> None:
         self.rows.settle(z, self.mu)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from math import exp, inf, log, log1p
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from zerogap.kernels.jit import kernel, rowwise
 from zerogap.losses import Softmax
+from zerogap.solvers.interior_parts import heat_of
 
 _SCRATCH: Any = {"saved": False}
 _EMPTY = np.empty(0)
@@ -126,12 +128,12 @@ def _settle_votes(y, z, mu, p, r, start, stop):
         top = z[i, y[i]]
         for k in range(p.shape[1]):
             top = max(top, z[i, k] + (k != y[i]))
-        height = mu  # above the best class; sum_k mu / r_k falls and is convex in it
+        height = mu[i]  # above the best class; sum_k mu / r_k falls and is convex in it
         for _ in range(60):
             total, fall = 0.0, 0.0
             for k in range(p.shape[1]):
                 r[i, k] = height + ((top - z[i, k]) - (k != y[i]))
-                p[i, k] = mu / r[i, k]
+                p[i, k] = mu[i] / r[i, k]
                 total += p[i, k]
                 fall += p[i, k] / r[i, k]
             if total - 1.0 <= 1e-14:
@@ -146,12 +148,12 @@ def _settle_soft_votes(z, mu, p, r, start, stop):
         top = z[i, 0]
         for k in range(1, p.shape[1]):
             top = max(top, z[i, k])
-        low, high, level = -inf, inf, mu  # above the best class
+        low, high, level = -inf, inf, mu[i]  # above the best class
         for _ in range(200):
             total, fall = 0.0, 0.0
             for k in range(p.shape[1]):
-                p[i, k] = _soft_vote(level + (top - z[i, k]), mu)
-                r[i, k] = mu / p[i, k]
+                p[i, k] = _soft_vote(level + (top - z[i, k]), mu[i])
+                r[i, k] = mu[i] / p[i, k]
                 total += p[i, k]
                 fall += p[i, k] / (1.0 + r[i, k])
             if abs(total - 1.0) <= 1e-14:
@@ -160,7 +162,8 @@ def _settle_soft_votes(z, mu, p, r, start, stop):
             level += (total - 1.0) / fall
             if not low < level < high:
                 level = 0.5 * (low + high) if high - low < inf else (low if low > -inf else high)
-                level += 1.0 + mu if high == inf else (-1.0 - mu if low == -inf else 0.0)
+                far = 1.0 + mu[i]
+                level += far if high == inf else (-far if low == -inf else 0.0)
 
 
 @kernel
@@ -199,12 +202,18 @@ class Votes:
         return votes
 
     def settle(self, z: np.ndarray, mu: float) -> None:
-        """Set the level such that p r = mu and the votes sum to one."""
+        """Set the level such that p r = mu, as far as the row is heated, and votes sum to one."""
         self.p, self.r = np.empty_like(z), np.empty_like(z)
         if self.entropy:
-            self.problem.over_rows(_settle_soft_votes, z, mu, self.p, self.r)
+            self.problem.over_rows(_settle_soft_votes, z, mu * self.heat, self.p, self.r)
         else:
-            self.problem.over_rows(_settle_votes, self.problem.y, z, mu, self.p, self.r)
+            given = (self.problem.y, z, mu * self.heat)
+            self.problem.over_rows(_settle_votes, *given, self.p, self.r)
+
+    @functools.cached_property
+    def heat(self) -> np.ndarray:
+        """How many times mu the products of each row are."""
+        return heat_of(self.problem.share)
 
     @property
     def entropy(self) -> float:
@@ -238,7 +247,7 @@ class Votes:
         self.change = np.zeros_like(self.p), np.zeros_like(self.p)
 
     def aim(self, z: np.ndarray, goal: float) -> np.ndarray:
-        self.goal = goal - self.change[0] * self.change[1]
+        self.goal = goal * self.heat[:, None] - self.change[0] * self.change[1]
         state = (self.problem.y, z, self.p, self.r, self.h, self.goal, self.entropy)
         self.problem.over_rows(_aim_votes, *state, self.q, self.lift, self.off)
         return self._duals(self.p + self.q)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -24,6 +24,7 @@ from zerogap.kernels.twofold import matrix_product, orthonormalised, transposed,
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.rows import DenseRows
+from zerogap.solvers.hessian import DIRECT
 
 FEW_ROWS = 1000  # up to which their inner products are worth computing
 MANY_FEATURES = 200  # from which that is worth it
@@ -54,8 +55,8 @@ def simpler(problem: Problem, raw: bool) -> Coordinates:
     """
     n, d = problem.shape
     if isinstance(problem.penalty, L2) and not problem.on_device and not problem.streamed:
-        dense = isinstance(problem.rows, DenseRows)
-        if dense and n <= FEW_ROWS and d >= max(2 * n, MANY_FEATURES):
+        short = isinstance(problem.rows, DenseRows) or (raw and d > DIRECT)
+        if short and n <= FEW_ROWS and d >= max(2 * n, MANY_FEATURES):
             return _condensed(problem)
         if raw and n * d * d <= CHEAP_ROTATION and can_rotate(problem) and _has_copies(problem):
             return rotated(problem)
@@ -71,12 +72,7 @@ def can_rotate(problem: Problem) -> bool:
 
 def _condensed(problem: Problem) -> Coordinates:
     """Return the problem with rows in n coordinates: the dual knows their inner products only."""
-    X = cast("DenseRows", problem.rows).X
-    n, d = X.shape
-    gram = np.zeros((n, n))
-    for start in range(0, d, _COLUMNS_PER_PIECE):
-        part = X[:, start : start + _COLUMNS_PER_PIECE].astype(np.float64, copy=False)
-        gram += part @ part.T
+    gram = _inner_products(problem.rows)
     diagonal = np.diagonal(gram).copy()
     for ridge in 10.0 ** np.arange(-16, 0):  # the least with which equal rows have a factor
         with contextlib.suppress(linalg.LinAlgError):
@@ -84,6 +80,18 @@ def _condensed(problem: Problem) -> Coordinates:
             return _with_factor(problem, np.ascontiguousarray(factor))
         np.fill_diagonal(gram, diagonal + ridge * diagonal.max())
     raise ScaleError("the rows of X have no finite inner products: standardise the columns of X")
+
+
+def _inner_products(rows: Any) -> np.ndarray:
+    if not isinstance(rows, DenseRows):
+        X = rows._matrix().astype(np.float64)
+        return (X @ X.T).toarray()
+    n, d = rows.shape
+    gram = np.zeros((n, n))
+    for start in range(0, d, _COLUMNS_PER_PIECE):
+        part = rows.X[:, start : start + _COLUMNS_PER_PIECE].astype(np.float64, copy=False)
+        gram += part @ part.T
+    return gram
 
 
 def _with_factor(problem: Problem, factor: np.ndarray) -> Coordinates:

@@ -290,7 +290,7 @@ class Run:
             self._refine_record()
             if self._verdict() == "converged":
                 return "converged"
-            can_go_on = reason == "rounding" and not self._limit_reached()
+            can_go_on = reason in ("rounding", "stalled") and not self._limit_reached()
             if can_go_on and self.solver.sharpen(self.problem, self.state):
                 return ""
         return reason

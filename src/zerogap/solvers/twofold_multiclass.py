@@ -10,7 +10,7 @@ import numpy as np
 from zerogap.kernels.twofold import rounded, times, twofold
 from zerogap.solvers.interior_point import LEAST_MU, MOST_CENTRINGS
 from zerogap.solvers.protocol import Answer
-from zerogap.solvers.twofold_point import LAST_ESTIMATE, TwofoldPoint, TwofoldState
+from zerogap.solvers.twofold_point import TwofoldPoint, TwofoldState
 from zerogap.solvers.twofold_system import TwofoldLines
 from zerogap.solvers.twofold_votes import (
     TwofoldVotes,
@@ -69,7 +69,7 @@ class TwofoldVotesPoint(TwofoldPoint):
         themselves at a step only.
         """
         super()._step(problem, state)
-        lost = state.stalled and self.relative_gap(problem, state) > LAST_ESTIMATE * state.tol
+        lost = state.stalled and not self._is_near(problem, state)
         if lost and state.rows.entropy and not state.recentred and np.isfinite(state.w).all():
             state.stalled, state.idle, state.recentred = False, 0, True
             state.goal, state.centrings = state.mu, MOST_CENTRINGS

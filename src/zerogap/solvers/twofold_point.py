@@ -10,6 +10,7 @@ import numpy as np
 
 from zerogap.kernels.twofold import add
 from zerogap.losses import Loss
+from zerogap.solvers.history import Record
 from zerogap.solvers.interior_parts import shape_of
 from zerogap.solvers.interior_point import (
     CENTRED_TO,
@@ -37,6 +38,8 @@ NEARER_TO_ZERO = (1.0, 1e4, 1e8)
 COOLING = 0.1  # next mu of an L1 penalty over the present one
 STILL_FALLING = 0.9  # an objective below this share of its last value is still falling
 LAST_ESTIMATE = 0.3  # the method ends at an estimate of this share of the asked gap
+TIGHTER = 0.1  # the gap that is aimed at once certificates refute an estimate, over the last one
+MOST_TIGHTER = 4  # times that this is tried
 
 
 @dataclass
@@ -46,6 +49,7 @@ class TwofoldState(InteriorPointState):
     table: Any = field(default=None, metadata={"saved": False})
     rounded: Any = field(default=(None, None), metadata={"saved": False})  # weights, and doubles
     recentred: bool = False  # whether Newton steps have led back to the central path
+    tighter: int = 0  # estimates that certificates have refuted: what is aimed at is below tol
 
 
 @dataclass(frozen=True)
@@ -122,10 +126,24 @@ class TwofoldPoint(InteriorPoint):
     def _system(self, problem: Any, state: Any) -> TwofoldSystem:
         return TwofoldSystem(state.table, state.w, state.rows, state.coordinates)
 
+    def observe(self, problem: Any, state: Any, record: Record, tol: float) -> None:
+        state.tol = tol * TIGHTER**state.tighter
+
+    def tighten(self, problem: Any, state: Any) -> bool:
+        """Aim at a smaller gap if certificates refute the one that was reached; tell whether."""
+        near = self._is_near(problem, state)
+        if near and state.tighter < MOST_TIGHTER:
+            state.tighter += 1
+            state.tol *= TIGHTER
+            state.stalled, state.idle = False, 0
+        return not state.stalled
+
+    def _is_near(self, problem: Any, state: Any) -> bool:
+        return self.relative_gap(problem, state) <= LAST_ESTIMATE * state.tol
+
     def _step(self, problem: Any, state: Any) -> None:
         super()._step(problem, state)
-        near = self.relative_gap(problem, state) <= LAST_ESTIMATE * state.tol
-        state.stalled = state.stalled or near
+        state.stalled = state.stalled or self._is_near(problem, state)
 
     def relative_gap(self, problem: Any, state: Any) -> float:
         if not math.isfinite(state.best):
@@ -161,8 +179,7 @@ class TwofoldNewton(TwofoldPoint):
         state.stalled = (
             state.idle > STEPS_WITHOUT_GAIN + MOST_CENTRINGS or not np.isfinite(state.w).all()
         )
-        if self.relative_gap(problem, state) <= LAST_ESTIMATE * state.tol:
-            state.stalled = True
+        state.stalled = state.stalled or self._is_near(problem, state)
 
     def _land(self, state: Any, system: TwofoldSystem) -> None:
         """Keep the weights of a whole step, and the dual variables whose sums belong to them."""

@@ -167,6 +167,7 @@ class TwofoldCurves:
     a: np.ndarray = field(default_factory=lambda: _EMPTY)
     h: np.ndarray = field(default_factory=lambda: _EMPTY)
     products: float = 0.0  # nothing goes to zero
+    heat: float = 1.0
 
     def settle(self, z: np.ndarray, mu: float) -> None:
         """Set the dual variables that belong to scores, and how they answer to them."""
@@ -317,7 +318,7 @@ class TwofoldSystem:
 
         step = flatter_step(slope)
         self.w[:] = add(self.w, times(dw, step))
-        return fall / (mu * float(self.table.problem.share.max()))
+        return fall / (mu * float((self.table.problem.share * self.rows.heat).max()))
 
     def as_doubles(self, w: np.ndarray) -> np.ndarray:
         """Return doubles near w that are almost as good.

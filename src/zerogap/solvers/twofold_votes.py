@@ -209,6 +209,11 @@ class TwofoldVotes(Votes):
 
     p_low: np.ndarray = field(default_factory=lambda: _EMPTY)
 
+    @functools.cached_property
+    def heat(self) -> np.ndarray:
+        """One: where votes are the same for all rows at first, so are their products."""
+        return np.ones(len(self.p))
+
     @property
     def products(self) -> float:
         return self.p.shape[1] * float(self.problem.share.sum())
