@@ -94,6 +94,7 @@ BRING_NUMBA = {  # into rooms that do without it otherwise
     "datasets/pictures": "transforms",
     "datasets/texts": "readers",
     "readers/__init__": "readers.svmlight",
+    "readers/large": "readers.compiled",
 }
 CYCLES = {"readers/frames": "readers"}
 

@@ -23,13 +23,13 @@ def register(app: Any) -> None:
 
 
 def _compile() -> list[tuple[str, str]]:
-    """Fit small problems; return the seconds that each loss took."""
+    """Fit small problems and cut a table; return the seconds that each took."""
     import numpy as np
 
     from zerogap.losses import LOSSES, MULTICLASS_LOSSES
 
     rng = np.random.default_rng(0)
-    tables, rows = _tables(rng), []
+    tables, rows = _tables(rng), [("large tables", _seconds(_cut_a_table))]
     for name, loss in {**LOSSES, **MULTICLASS_LOSSES}.items():
         start = time.perf_counter()
         with warnings.catch_warnings():
@@ -43,6 +43,22 @@ def _compile() -> list[tuple[str, str]]:
                 _fit(name, loss.task == "regression", X, y)
         rows.append((name, f"{time.perf_counter() - start:.1f} s"))
     return rows
+
+
+def _seconds(call: Any) -> str:
+    start = time.perf_counter()
+    call()
+    return f"{time.perf_counter() - start:.1f} s"
+
+
+def _cut_a_table() -> None:
+    """Cut the text of a table into cells."""
+    import pyarrow as pa
+
+    from zerogap.readers.compiled import Cutter
+    from zerogap.readers.dialect import Dialect
+
+    Cutter(Dialect(), {"x": pa.float64(), "y": pa.string()}, ()).cut(b"1.5,a\n")
 
 
 def _tables(rng: Any) -> list[Any]:

@@ -137,9 +137,11 @@ class Encoder:
         notes = self.check_names(table.column_names)
         numbers = [c for c in self.columns if isinstance(c, Number) and not c.indicator]
         if len(numbers) == len(self.columns):
-            X = np.empty((table.num_rows, self.n_features))
-            for j, number in enumerate(numbers):
-                X[:, j] = number.values(table[number.name], before, self.missing)[0]
+            X = _as_they_are(table, self.columns)
+            if X is None:
+                X = np.empty((table.num_rows, self.n_features))
+                for j, number in enumerate(numbers):
+                    X[:, j] = number.values(table[number.name], before, self.missing)[0]
             return self.scaled(X), tuple(notes)
         values, features, texts, first = [], [], [], 0
         for column in self.columns:
@@ -350,6 +352,20 @@ class Encoder:
         pairs = tuple((name, why) for name, why in left_out)
         more = (weight, id, drop_missing, pairs, reading, tuple(labels))
         return cls(n, learnt, target, text_target, shift, scale, *more)
+
+
+def _as_they_are(table: Any, columns: tuple[Column, ...]) -> np.ndarray | None:
+    """Return columns of finite float64, None if some are not: one look for all, not for each."""
+    import pyarrow as pa
+
+    X = np.empty((table.num_rows, len(columns)))
+    for j, column in enumerate(columns):
+        cells = table[column.name]
+        if type(column) is not Number or cells.type != pa.float64() or cells.null_count:
+            return None
+        X[:, j] = cells.to_numpy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        return X if np.isfinite(X.sum()) else None
 
 
 def _widened(words: Any, first: int, n_features: int) -> Any:

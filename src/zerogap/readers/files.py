@@ -89,6 +89,10 @@ class Stream:
         """Return how much of the file has been read, in bytes as they lie there."""
         return self._plain.tell()
 
+    def size(self) -> int:
+        """Return the size of the file, in bytes as they lie there."""
+        return os.fstat(self._plain.fileno()).st_size
+
     def seekable_file(self) -> IO[bytes]:
         """Return the bytes as a file with random access: itself where possible, or in memory."""
         if not self.packed and self._plain.seekable():

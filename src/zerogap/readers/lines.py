@@ -1,4 +1,4 @@
-"""Rows out of lines of svmlight text: the compiled part.
+"""Rows out of lines of text, of svmlight and of tables: the compiled part.
 
 Numbers are rounded to the nearest double, as Python's float() does, by integers alone: D. Lemire,
 Number parsing at a gigabyte per second, Software: Practice and Experience 51 (2021).  What that
@@ -11,22 +11,28 @@ import functools
 
 import numpy as np
 
-from zerogap.kernels.jit import kernel
+from zerogap.kernels.jit import exact_kernel, inlined, kernel
 
 # What may be wrong at a place.
 FINE, BAD_LABEL, NO_LABEL, EMPTY, BAD_PAIR, BAD_INDEX, BAD_ORDER, BAD_VALUE = range(8)
 # Whether rows begin with a label; where that is optional, the first row decides.
 UNLABELLED, OPTIONAL, LABELLED = range(3)
 
+# What a column of a table becomes.
+NUMBER, WHOLE, TEXT = range(3)
+
 PLACE_BITS = (1 << 48) - 1  # these bits of a NaN tell where its number begins
 _NAN = np.uint64(0xFFF8 << 48)
-_MALFORMED = -1
+_MALFORMED, _UNFINISHED = -1, -2
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _PLUS, _MINUS, _POINT, _ZERO, _COLON = b"\t\n\r #+-.0:"
 _E, _SMALL_E, _Q, _I, _D = b"Eeqid"
 
 _LEAST_POWER, _LARGEST_POWER = -342, 308  # of ten, beyond which 19 digits are zero or infinite
 _MOST_DIGITS = 19  # of a number below 2^64
+_EXACT_DIGITS = 15  # of a number that a double holds, as it does powers of ten up to 22
+_TENS = np.array([10.0**k for k in range(23)])
+_FIRST_HASH, _NEXT_HASH = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
 _U0, _U1, _U9, _U10, _U32, _U52, _U63 = map(np.uint64, (0, 1, 9, 10, 32, 52, 63))
 _LOW_9, _LOW_32, _LOW_52 = (np.uint64((1 << k) - 1) for k in (9, 32, 52))
 
@@ -262,3 +268,183 @@ def _leading_zeros(w):
             w <<= np.uint64(step)
             zeros += step
     return zeros
+
+
+@exact_kernel
+def cut(text, signs, kinds, slots, absent, ends, powers, numbers, gaps, codes, table, starts, into):
+    """Cut the lines of `text` into the cells of a table.
+
+    Return how many rows there are, the place after them, and whether that is one which needs
+    another reader.  Of a row that the text has not whole, nothing is taken.
+
+    Parameters
+    ----------
+    text : uint8 array
+        Ends with the end of a line.
+    signs : tuple of int
+        Separator, quote and decimal sign.
+    kinds, slots : integer arrays
+        What each column becomes, and its place among those that become the same.
+    absent, ends : uint8 and integer array
+        Texts that mean that there is no value, one after the other, and the ends of them.
+    powers : array
+        `powers_of_five`.
+    numbers, gaps : float64 and bool array
+        Numbers of each column, NaN where there is none, and whether that is so anywhere.
+    codes, table, starts, into : integer arrays
+        Of each column of text the place of each row's text among the different ones, a table of
+        their hashes, full of -1, where each begins in their bytes, and these bytes.
+    """
+    sep, quote, point = signs
+    counts = np.zeros(len(codes), dtype=np.int64)
+    row, i, n = 0, 0, len(text)
+    while i < n:
+        begin = i
+        if _ends_line(text, i):
+            i = _next_line(text, i)
+            continue
+        for j in range(len(kinds)):
+            slot = slots[j]
+            if kinds[j] == TEXT:
+                count = counts[slot]
+                i, last, code = _copied(text, i, sep, quote, into[slot], starts[slot, count])
+                if i >= 0:
+                    found = _coded(code, table[slot], starts[slot], into[slot], count, last)
+                    counts[slot] = max(count, found + 1)
+                    codes[slot, row] = found
+            else:
+                value, after, whole = _decimal(text, i, point)
+                if after == _MALFORMED or not (text[after] == sep or _ends_line(text, after)):
+                    value, after, whole = _unusual(text, i, signs, absent, ends, powers)
+                    gaps[slot] |= value != value
+                i = after if whole or kinds[j] == NUMBER else _MALFORMED
+                numbers[slot, row] = value
+            if i < 0:
+                return row, begin, i == _MALFORMED
+            if text[i] != sep if j < len(kinds) - 1 else not _ends_line(text, i):
+                return row, begin, True  # too few cells, or too many
+            i += j < len(kinds) - 1
+        i = _next_line(text, i)
+        row += 1
+    return row, i, False
+
+
+@kernel
+def count_ends(text):
+    """Return how many ends of lines there are."""
+    found = 0
+    for sign in text:
+        found += sign == _NEWLINE
+    return found
+
+
+@kernel
+def _ends_line(text, i):
+    return text[i] == _NEWLINE or (text[i] == _RETURN and text[i + 1] == _NEWLINE)
+
+
+@inlined
+def _decimal(text, i, point):
+    """Return the decimal number at text[i], the place after it, and whether it is a whole one.
+
+    It is one of few digits, without an exponent.  Places as unsigned numbers spare a comparison.
+    """
+    negative = text[np.uint64(i)] == _MINUS
+    if negative:
+        i += 1
+    first, mantissa = i, _U0
+    while np.uint8(text[np.uint64(i)] - _ZERO) <= 9:
+        mantissa = _U10 * mantissa + np.uint64(text[np.uint64(i)] - _ZERO)
+        i += 1
+    digits, after, whole = i - first, 0, text[np.uint64(i)] != point
+    if not whole:
+        i += 1
+        first = i
+        while np.uint8(text[np.uint64(i)] - _ZERO) <= 9:
+            mantissa = _U10 * mantissa + np.uint64(text[np.uint64(i)] - _ZERO)
+            i += 1
+        after = i - first
+    if 0 < digits + after <= _EXACT_DIGITS:
+        value = np.float64(mantissa) / _TENS[after]
+        return -value if negative else value, i, whole
+    return 0.0, _MALFORMED, whole
+
+
+@kernel
+def _unusual(text, i, signs, absent, ends, powers):
+    """Return a number in quotes, of more digits or with an exponent; NaN for a cell without one.
+
+    And the place after it, and whether it may be a whole number.
+    """
+    sep, quote, point = signs
+    quoted = text[i] == quote
+    value, after, whole = _decimal(text, i + quoted, point)
+    after = _after_cell(text, after, sep, quote, quoted)
+    if after == _MALFORMED and point == _POINT and text[i + quoted] != _PLUS:
+        bits, after = _number(text, i + quoted, powers)
+        value, whole = np.uint64(bits).view(np.float64), False
+        after = _after_cell(text, after, sep, quote, quoted) if value == value else _MALFORMED
+    if after != _MALFORMED:
+        return value, after, whole
+    i, first = i + quoted, 0
+    for end in ends:
+        same, at = i + end - first < len(text), 0
+        while same and at < end - first:
+            same = text[i + at] == absent[first + at]
+            at += 1
+        after = _after_cell(text, i + at, sep, quote, quoted) if same else _MALFORMED
+        if after != _MALFORMED:
+            return np.nan, after, True
+        first = end
+    return np.nan, _MALFORMED, False
+
+
+@kernel
+def _after_cell(text, i, sep, quote, quoted):
+    """Return i, or the place after a quote there, if a cell ends there."""
+    if i != _MALFORMED and quoted:
+        i = i + 1 if text[i] == quote else _MALFORMED
+    return i if i != _MALFORMED and (text[i] == sep or _ends_line(text, i)) else _MALFORMED
+
+
+@kernel
+def _copied(text, i, sep, quote, to, last):
+    """Copy the cell at text[i] to to[last:]; return the place after it, the new end, and a hash."""
+    code, quoted = _FIRST_HASH, text[i] == quote
+    i += quoted
+    while i < len(text):
+        sign = text[i]
+        if quoted:
+            if sign == quote:
+                i += 1
+                if text[i] != quote:
+                    return i, last, code
+        elif sign in (sep, _NEWLINE):
+            return i, last, code
+        elif sign == _RETURN:
+            return i if text[i + 1] == _NEWLINE else _MALFORMED, last, code
+        to[last] = sign
+        last += 1
+        code = (code ^ np.uint64(sign)) * _NEXT_HASH
+        i += 1
+    return _UNFINISHED, last, code
+
+
+@kernel
+def _coded(code, table, starts, texts, count, last):
+    """Return the place among `count` texts of the one after them, which ends at `last`."""
+    first = starts[count]
+    mask = np.uint64(len(table) - 1)
+    k = (code ^ (code >> _U32)) & mask
+    while table[k] >= 0:
+        other = starts[table[k]]
+        size = starts[table[k] + 1] - other
+        same, at = size == last - first, 0
+        while same and at < size:
+            same = texts[other + at] == texts[first + at]
+            at += 1
+        if same:
+            return table[k]
+        k = (k + _U1) & mask
+    table[k], starts[count + 1] = count, last
+    return count

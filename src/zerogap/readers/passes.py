@@ -13,10 +13,11 @@ from zerogap.readers import columns as kinds
 from zerogap.readers import reading
 from zerogap.readers.encoder import Encoder
 from zerogap.readers.files import DataError
+from zerogap.readers.large import Retyped
 from zerogap.readers.options import TableOptions
 from zerogap.readers.recipes import Incomplete, Part, Recipe, located, read_pieces
 from zerogap.readers.roles import Roles, tell_codes
-from zerogap.readers.tables import Retyped, TableFile
+from zerogap.readers.tables import TableFile
 
 _MOST_RETYPED = 8  # columns, one after the other: then all are read as text
 _SPARE = 4  # a matrix that grows gets room for a quarter more rows
@@ -103,22 +104,36 @@ def _of_numbers(
     learns = options.impute or options.drop_missing or options.category or options.text
     if not plain or learns or file.unnamed or not roles.features:
         return None
-    text = reading.is_text(types[str(roles.target)])
-    if text or reading.is_date(types[str(roles.target)]):
+    if reading.is_date(types[str(roles.target)]):
         return None
     recipe = Recipe(file, roles.target, options, exact=False)
+    if text := reading.is_text(types[str(roles.target)]):
+        recipe.target.add(_first_texts(file, str(roles.target)))
+        if options.numeric_target or not recipe.text_target():
+            return None
     decimal = file.dialect.decimal
     learnt = [kinds.Number(name, decimal=decimal) for name in roles.features]
     tell_codes(file, learnt)
     return Encoder.of_columns(
         tuple(learnt),
         roles.target,
-        False,
+        text,
         weight=options.weight,
         id=options.id,
         left_out=tuple(roles.left_out),
         reading=recipe.reading(),
     )
+
+
+def _first_texts(file: TableFile, name: str) -> Any:
+    """Return the first rows of a column, as text."""
+    import pyarrow as pa
+
+    while True:
+        try:
+            return next(file.batches({name: pa.string()}, [name]))[name]
+        except Retyped:
+            continue
 
 
 def learn_all(

@@ -19,11 +19,12 @@ from zerogap.readers import columns as kinds
 from zerogap.readers.columns import Column
 from zerogap.readers.encoder import Encoder
 from zerogap.readers.files import DataError
+from zerogap.readers.large import Retyped
 from zerogap.readers.learning import LeftOut, Tally
 from zerogap.readers.options import TableOptions
 from zerogap.readers.reading import CellError
 from zerogap.readers.roles import Roles, listed, tell_codes
-from zerogap.readers.tables import Retyped, TableFile
+from zerogap.readers.tables import TableFile
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +143,7 @@ class Recipe:
         return Encoder.of_columns(
             tuple(learnt),
             self.roles.target,
-            self._text_target(),
+            self.text_target(),
             weight=self.options.weight,
             id=self.options.id,
             drop_missing=self.options.drop_missing,
@@ -164,7 +165,7 @@ class Recipe:
         asked = self.options.of_file() | known | {"target_form": self._target_form()}
         return {name: value for name, value in asked.items() if value not in (None, [])}
 
-    def _text_target(self) -> bool:
+    def text_target(self) -> bool:
         """Tell whether the target is text, and not numbers in the way that people write them."""
         tally = self.target
         if reading.is_date(tally.type):

@@ -14,10 +14,12 @@ from typing import Any
 
 from zerogap.io.memory import check_room
 from zerogap.readers import dialect as dialects
+from zerogap.readers import large
 from zerogap.readers.cells import MISSING_TEXTS
 from zerogap.readers.columnar import parquet_batches, parquet_schema, read_arrow, read_parquet
 from zerogap.readers.files import DataError, Stream
 from zerogap.readers.json_tables import read_json
+from zerogap.readers.large import Retyped
 from zerogap.readers.options import TableOptions
 from zerogap.readers.reading import CellError
 from zerogap.readers.respelling import respelt
@@ -30,10 +32,6 @@ _ROOM = 1 << 26  # bytes for stacks of threads and first blocks: with 15 MB left
 _NO_NUMBER = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (.*)")
 _NO_NAME = re.compile(r"^Unnamed: \d+$")  # as pandas calls the columns of an index
 _BAD_ROW = re.compile(r"^CSV parse error: (?:Row #\d+: )?E(.*)")
-
-
-class Retyped(Exception):
-    """A column of CSV is not of the type that it began with, or cells may hold lines after all."""
 
 
 class TableFile:
@@ -80,6 +78,7 @@ class TableFile:
         self.is_short = True  # text that is in memory whole when its dialect is guessed
         self.quoted = False  # whether cells may be quoted, and hold lines then
         self.retyped = False  # whether a column turned out to be text
+        self.is_plain = True  # whether compiled code can read the text, as far as it was tried
         self.bad_lines = self.place = 0  # place: bytes of the file that `batches` has read
         self.dialect = dialects.Dialect(decimal=options.decimal or decimal or ".")
         self._whole: Any = None  # of formats that have no other way
@@ -111,7 +110,7 @@ class TableFile:
         """Return all rows; of text, columns of these names have these types."""
         with arrow_errors(self.kind, self):
             if self.is_text:
-                found = self._read_text(types)
+                found = large.table(self, types) or self._read_text(types)
             elif self.kind == "parquet":
                 with self.opened() as stream:
                     found = read_parquet(stream, PIECE)
@@ -148,6 +147,9 @@ class TableFile:
         """Yield some rows after others as tables; Retyped if a column has another type."""
         import pyarrow as pa
 
+        if (cutter := large.cutter(self, types)) is not None:
+            yield from large.pieces(self, cutter, only)
+            return
         with arrow_errors(self.kind, self), self.opened() as stream:
             names = list(self.names)
             if self.is_text:
