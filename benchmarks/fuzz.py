@@ -193,8 +193,9 @@ def table(suffix: str, seeds: tuple[bytes, ...]) -> Target:
     folder = tempfile.mkdtemp()
     path = Path(folder, f"data.{suffix}")
     options = TableOptions(impute="median", dates=True)
-    Path(folder, "a.csv").write_text("a,y\n1,2\n3,4\n")  # damaged files may look like that
-    read(Path(folder, "a.csv"))  # loads pyarrow before memory is limited
+    for name, text in {"a.csv": "a,y\n1,2\n3,4\n", "a.svm": "1 1:2\n-1 2:1\n"}.items():
+        Path(folder, name).write_text(text)  # as damaged files may look
+        read(Path(folder, name))  # loads pyarrow and Numba before memory is limited
 
     def load(content: bytes) -> None:
         path.write_bytes(content)
