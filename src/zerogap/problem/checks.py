@@ -107,7 +107,7 @@ def check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float, np.nda
         )
     if not s.min() < s.max():
         return np.full(n, 1.0 / n), total, np.empty(0)
-    return s / total, total, s
+    return s / total, total, np.ascontiguousarray(s)  # kernels for it serve all weights
 
 
 def check_intercept(b: Any, free: bool) -> Any:

@@ -27,7 +27,8 @@ def compact(rows: DenseRows | CSRRows) -> DenseRows | CSRRows:
     if np.count_nonzero(some) > 0.25 * some.size or d >= 2**31:
         return rows
     limit = rows.X.size // 4
-    indptr = np.zeros(n + 1, dtype=np.int64)
+    # of the type that scipy gives them: kernels for it serve both
+    indptr = np.zeros(n + 1, np.int32 if limit + d < 2**31 else np.int64)
     # what is not written to takes no memory
     data, indices = np.empty(limit + d, rows.X.dtype), np.empty(limit + d, np.uint32)
     for start, stop in rows.blocks():

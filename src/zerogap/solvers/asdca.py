@@ -33,9 +33,10 @@ def _asdca_steps(problem, order, batch, theta, alpha, u, w, bias, rho, sums, age
     averaging = len(sum_w) > 0
     point = np.empty_like(w)
     for k in range(len(order) // batch):
-        if averaging:
-            sum_w += (age + k if weighted else 1.0) * w
-        point[:] = (1.0 - theta) * w + theta * u  # where the batch takes its slopes
+        for j in range(len(w)):
+            if averaging:
+                sum_w[j] += (age + k if weighted else 1.0) * w[j]
+            point[j] = (1.0 - theta) * w[j] + theta * u[j]  # where the batch takes its slopes
         b = (1.0 - theta) * bias[0] + theta * (bias[2] + rho * bias[1])
         missed = age + k
         for i in order[k * batch : (k + 1) * batch]:
@@ -46,7 +47,8 @@ def _asdca_steps(problem, order, batch, theta, alpha, u, w, bias, rho, sums, age
             bias[1] += problem.share[i] * step
             if averaging:
                 trace[i] += step * (0.5 * missed * (missed + 1) if weighted else missed)
-        w[:] = (1.0 - theta) * w + theta * u
+        for j in range(len(w)):
+            w[j] = (1.0 - theta) * w[j] + theta * u[j]
         bias[0] = (1.0 - theta) * bias[0] + theta * (bias[2] + rho * bias[1])
 
 

@@ -27,6 +27,15 @@ SCALE, SCALES, SQNORM, OBJECTIVE, BATCHES = range(5)  # places in `numbers`
 
 
 @kernel
+def _multiply_out(numbers, v, rest):
+    """Give v the scale's size, after what the average owes it, if there is one, is in `rest`."""
+    for j in range(len(v)):
+        if len(rest) > 0:
+            rest[j] += numbers[SCALES] * v[j]
+        v[j] *= numbers[SCALE]
+
+
+@kernel
 def subgradient_steps(
     problem, order, batch, rates, v, c, bias, numbers, sums, radius, age, weighted
 ):
@@ -61,13 +70,11 @@ def subgradient_steps(
         numbers[SQNORM] *= shrink * shrink
         numbers[SCALE] *= shrink
         if numbers[SCALE] < 1e-9:  # also in Pegasos' first step, which forgets the start
-            if averaging:
-                rest_v += numbers[SCALES] * v
-                rest_c += numbers[SCALES] * c
-                numbers[SCALES] = 0.0
-            v *= numbers[SCALE]
-            c *= numbers[SCALE]
-            products *= numbers[SCALE]
+            _multiply_out(numbers, v, rest_v)
+            _multiply_out(numbers, c, rest_c)
+            for j in range(size):
+                products[j] *= numbers[SCALE]
+            numbers[SCALES] = 0.0
             numbers[SCALE] = 1.0
         for j in range(size):
             if slopes[j] != 0.0:
