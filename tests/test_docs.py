@@ -191,6 +191,20 @@ def test_readme_is_a_landing_page_that_is_true():
     assert f"behind, {unproved} not proved" in text
 
 
+def test_what_people_ask_for_most_has_a_page_for_each_question():
+    folder = ROOT / "docs" / "how-to"
+    rows = re.findall(r"^\| (.*) \| (.*) \|$", (folder / "frequent.md").read_text("utf-8"), re.M)
+    questions = dict(rows[2:])  # below the heading and its line
+    assert len(questions) == 25
+    for question, answer in questions.items():
+        pages = re.findall(r"\]\(([^)#]+)", answer)
+        assert pages, question
+        for page in pages:
+            made = page.startswith("../gallery/")  # from the example of that name
+            source = f"../../examples/gallery/{Path(page).stem}.py" if made else page
+            assert (folder / source).is_file(), page
+
+
 def test_every_example_of_the_gallery_is_short_and_has_a_picture():
     examples = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
     assert len(examples) >= 25
