@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn import linear_model as theirs
 from sklearn import svm as their_svm
+from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
 
@@ -128,6 +129,20 @@ def test_a_warm_start_at_the_optimum_takes_no_epoch(name):
     model.set_params(tol=1e-2).fit(X, y)
     assert np.ravel(model.n_iter_)[0] == 0
     assert model.certificate_.relative_gap <= 1e-4
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "model",
+    [linear_model.SGDClassifier(max_iter=3), linear_model.SGDRegressor("huber", max_iter=3)],
+    ids=repr,
+)
+def test_given_coefficients_are_a_start_as_those_of_the_previous_fit(model):
+    X, y = CLASSES if hasattr(model, "class_weight") else NUMBERS
+    first = clone(model).set_params(alpha=0.01, warm_start=True).fit(X, y)
+    start = {"coef_init": first.coef_.copy(), "intercept_init": first.intercept_.copy()}
+    given = clone(model).set_params(alpha=0.001).fit(X, y, **start)
+    np.testing.assert_array_equal(given.coef_, first.set_params(alpha=0.001).fit(X, y).coef_)
 
 
 def test_a_wide_elastic_net_ends_where_it_started_next_to_the_optimum():

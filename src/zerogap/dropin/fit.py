@@ -197,11 +197,12 @@ class DropIn(OnProcessor):
         """Return where to begin: what was given, direct solutions, or near the previous fit."""
         if self._given is not None:
             coef, b = self._given
-            return _checked_start(coef, b, len(problems), problems[0].shape[1])
-        if direct := direct_answers(problems, getattr(self, "solver", "auto")):
+            starts = _checked_start(coef, b, len(problems), problems[0].shape[1])
+        elif direct := direct_answers(problems, getattr(self, "solver", "auto")):
             return direct
-        previous = self._previous_fit(problems, convention)
-        starts = [descended(*pair) for pair in zip(problems, previous, strict=True)]
+        else:
+            starts = self._previous_fit(problems, convention)
+        starts = [descended(*pair) for pair in zip(problems, starts, strict=True)]
         return [_with_duals(*pair) for pair in zip(problems, starts, strict=True)]
 
     def _previous_fit(self: Any, problems: list[Problem], convention: Convention) -> list[Any]:
