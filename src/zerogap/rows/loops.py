@@ -6,6 +6,8 @@ import numpy as np
 
 from zerogap.kernels.jit import kernel
 
+_BLOCK = 1 << 18  # numbers that stay in cache
+
 
 @kernel
 def compress(rows, start, stop, indptr, data, indices):
@@ -91,31 +93,27 @@ def mirror(lower):
             lower[k, j] = lower[j, k]
 
 
-@kernel
 def is_canonical(rows):
     """Tell whether the column indices of each row rise, without duplicates.
 
     Of all places where they do not, counted in one go, each must be the beginning of a row.
     """
+    indices, pointers, last = rows.indices, rows.indptr, 0
     falls, begins = 0, 0
-    for k in range(1, len(rows.indices)):
-        falls += rows.indices[k] <= rows.indices[k - 1]
-    last = np.uintp(0)
-    for i in range(1, len(rows.indptr) - 1):
-        place = np.uintp(rows.indptr[i])
-        if last < place < np.uintp(len(rows.indices)):  # empty rows begin where others do
-            begins += rows.indices[place] <= rows.indices[place - np.uintp(1)]
-            last = place
+    for k in range(0, len(indices) - 1, _BLOCK):
+        part = indices[k : k + _BLOCK + 1]
+        falls += int(np.count_nonzero(part[1:] <= part[:-1]))
+    for i in range(1, len(pointers) - 1, _BLOCK):
+        places = pointers[i : min(i + _BLOCK, len(pointers) - 1)]
+        inside = places[(np.diff(places, prepend=last) > 0) & (places < len(indices))]
+        begins += int(np.count_nonzero(indices[inside] <= indices[inside - 1]))
+        last = int(places[-1])
     return falls == begins
 
 
-@kernel
 def is_inside(rows):
     """Tell whether all column indices exist; negative ones look huge without their sign."""
-    inside = True
-    for k in range(len(rows.indices)):
-        inside &= rows.indices[k] < rows.n_columns
-    return inside
+    return bool(rows.indices.max(initial=0) < max(rows.n_columns, 1))
 
 
 @kernel
