@@ -177,7 +177,8 @@ def test_ctrl_c_ends_the_processes_and_keeps_what_is_done(tmp_path):
     assert run([NOISE], tmp_path, jobs=0).tables["noise"].seed.nunique() == 4
 
 
-def test_processes_use_one_thread_and_timed_cells_come_last(tmp_path):
+def test_processes_use_one_thread_and_timed_cells_come_last(tmp_path, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     order = []
     experiments = [
         dataclasses.replace(NOISE, id=f"e{k}", timed=k == 0, function=toys.threads, seeds=(k,))
