@@ -14,7 +14,14 @@ from typing import Any
 from zerogap.readers import cells
 from zerogap.readers.files import DataError
 from zerogap.readers.options import MOST_COLUMNS, SEPARATORS, TableOptions
-from zerogap.readers.respelling import BLANKS, Rule, respelt_lines, rules
+from zerogap.readers.respelling import (
+    BLANKS,
+    WHOLE_LINES,
+    Rule,
+    are_quoted,
+    respelt_lines,
+    rules,
+)
 
 SAMPLE = 1 << 18  # bytes that a guess is made from
 _MOST_RECORDS = 200  # of them, at most
@@ -131,11 +138,12 @@ def _above(
             skip, sep = skip + 1, said[4:5] or ","
     if not any(line.strip() for line in lines[skip:]):
         raise DataError("is empty")
-    before = skip
-    while skip < len(lines) - 1 and _is_comment(lines[skip:]):
+    comments = 0
+    while skip < len(lines) - 1 and (_is_comment(lines[skip:]) or (comments and passes())):
+        comments += not passes()
         skip += 1
-    if skip > before:
-        guesses["comments"] = f"in {skip - before} lines at the beginning"
+    if comments:
+        guesses["comments"] = f"in {comments} lines at the beginning"
     return skip, sep
 
 
@@ -143,6 +151,10 @@ def _cut(
     lines: list[str], sep: str | None, kind: str, options: TableOptions, guesses: dict[str, str]
 ) -> Dialect:
     """Return how lines are cut into cells."""
+    if options.quote is None and are_quoted(lines):
+        guesses["quotes"] = "around whole lines"
+        how = _cut(list(respelt_lines(lines, (WHOLE_LINES,))), sep, kind, options, guesses)
+        return replace(how, rules=(WHOLE_LINES, *how.rules))
     if sep is None:
         sep = _separator(lines, kind)
         if sep != ("\t" if kind == "tsv" else ","):
@@ -320,8 +332,9 @@ def _below_a_title(lines: list[str], counts: dict[str, list[int]], best: str) ->
     if share > 0.5 or any(size > 1 for sizes in counts.values() for size in sizes):
         return best
     sizes = [len(row) for row in _records(lines, Dialect(BLANKS, rules=rules(BLANKS, None, False)))]
-    alike = len(sizes) >= _FEWEST_LINES and sizes[0] > 1 and len(set(sizes[:-1])) == 1
-    return BLANKS if alike else best
+    alike = len(sizes) >= _FEWEST_LINES and sizes[0] > 1 and len(set(sizes[1:-1])) == 1
+    named = sizes[1:2] in ([sizes[0]], [sizes[0] + 1])  # or names of rows have no name, as of R
+    return BLANKS if alike and named else best
 
 
 def _has_header(records: list[list[str]], skip: int) -> bool:
@@ -338,9 +351,11 @@ def _has_header(records: list[list[str]], skip: int) -> bool:
         )
     alike = [k for k in numeric if any(cells.NUMBER.match(row[k]) for row in rest[:20])]
     if alike or not rest:
+        above = bool(records[1:]) and not any(cells.NUMBER.match(cell) for cell in records[1])
+        more = f", --skip-lines {skip + 1} if the next line does" if above else ""
         raise DataError(
             f"{line}: holds the number {first[numeric[0]].strip()!r}; give --no-header if that "
-            f"line is data, --header if it names the columns"
+            f"line is data, --header if it names the columns{more}"
         )
     return True
 

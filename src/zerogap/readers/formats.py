@@ -33,6 +33,10 @@ _FOREIGN = {  # first bytes of files that are no tables here, and what to do
     bytes(12) + b"\xc2\xea\x81\x60": f"a file of SAS: {_ROWS_OUT}",
     b"X\n\0\0\0": f"a file of R: {_ROWS_OUT}",
     b"RDX": f"a file of R: {_ROWS_OUT}",
+    b"insert into": "a script of SQL: save the table as CSV",
+    b"create table": "a script of SQL: save the table as CSV",
+    b"-- mysql dump": "a script of SQL: save the table as CSV",
+    b"--\n-- postgresql": "a script of SQL: save the table as CSV",
     b"@relation": "an ARFF file: save its table as CSV",
     b"\x80\x04": "a pickle: save its table as CSV or Parquet",
     b"\x80\x05": "a pickle: save its table as CSV or Parquet",
@@ -114,9 +118,14 @@ def _sniff(stream: Stream, known_table: bool) -> str:
 
 
 def _separated_by_blanks(start: bytes) -> bool:
-    """Tell whether the first lines have equally many cells between blanks, none as in svmlight."""
+    """Tell whether the first lines have equally many cells between blanks, none as in svmlight.
+
+    The very first one may have one less: R names no names of rows.
+    """
     lines = [line for line in start.split(b"\n")[:_LOOKED_AT] if line.strip()]
     cells = [re.findall(rb'"[^"]*"|\S+', line) for line in lines]
-    sizes = {len(row) for row in (cells[:-1] if len(cells) > _FEWEST_LINES else cells)}
-    alike = len(cells) >= _FEWEST_LINES and len(sizes) == 1 and min(sizes) > 1
+    if len(cells) < _FEWEST_LINES:
+        return False
+    first, *sizes = (len(row) for row in (cells[:-1] if len(cells) > _FEWEST_LINES else cells))
+    alike = len(set(sizes)) == 1 and first > 1 and sizes[0] - first in (0, 1)
     return alike and not any(_PAIR.match(cell) for row in cells for cell in row)

@@ -11,12 +11,29 @@ from contextlib import contextmanager
 from typing import Any
 
 from zerogap.readers.files import DataError
+from zerogap.readers.options import SEPARATORS
 
 BLANKS = " "  # as a separator: any number of blanks and tabs, also at the ends of a line
 _QUOTED = r'"(?:[^"\n]|"")*"'
 _WIDE = ("utf-16", "utf-32")  # encodings in which a sign is several bytes
 
 Rule = tuple[str, Callable[[Any], Any]]
+
+
+def _bare(match: Any) -> Any:
+    quote = match[0][:1]
+    return match[1].replace(2 * quote, quote)
+
+
+WHOLE_LINES: Rule = (rf"(?m)^{_QUOTED.replace('(?:', '((?:').replace(')*', ')*)')}(?=\r?$)", _bare)
+
+
+def are_quoted(lines: list[str]) -> bool:
+    """Tell whether each line is one cell in quotes, in which there are more, as saved twice."""
+    lines = [line.rstrip("\r\n") for line in lines[:-1] or lines if line.strip()]
+    if not all(re.fullmatch(WHOLE_LINES[0], line) for line in lines):
+        return False
+    return any(len({line.count(sep) for line in lines} | {0}) == 2 for sep in SEPARATORS)
 
 
 def rules(sep: str, comment: str | None, blank_quotes: bool) -> tuple[Rule, ...]:
