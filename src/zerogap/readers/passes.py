@@ -83,7 +83,7 @@ def learn_pieces(
     `numeric` tells that the target is to be a number, `seen` is told the rows so far.
     """
     roles, types = Roles(file, target, options), file.first_types()
-    quick = _of_numbers(file, roles, types, options)
+    quick = _of_numbers(file, roles, types, replace(options, numeric_target=numeric))
     if quick is not None:
         return quick
     return learn_all(file, target, options, numeric, seen, types)
