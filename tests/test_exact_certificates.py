@@ -255,6 +255,22 @@ def test_certified_predictions_far_from_zero_are_as_tight_as_near():
     assert widths[0] <= 1e-2
 
 
+@pytest.mark.parametrize("start", range(0, 40, 10))
+def test_constant_models_are_certified_without_dual_variables(start):
+    for seed in range(start, start + 10):
+        data = draw(seed)
+        try:
+            problem = zg.Problem(*data)
+        except ValueError as error:
+            refused(error)
+            continue
+        proof, w = problem.constant_proof(), np.zeros(problem.weight_shape)
+        check(data, w, proof.b, np.zeros(problem.dual_shape), proof.certificate, seed)
+        (low, high), _ = exact(data, w, proof.b, np.zeros(problem.dual_shape))
+        assert low - Fraction(proof.blur) <= Fraction(proof.primal) <= high + Fraction(proof.blur)
+        assert proof.gap <= 1.000001 * proof.primal + 1e-284
+
+
 def test_P1_scores_that_cancel_are_not_certified_as_zero():
     signs, large = np.tile([1.0, -1.0], 20), 2.0**54
     X = np.vstack([[large, large], np.c_[signs, 0 * signs], [large, large]])

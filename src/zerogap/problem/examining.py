@@ -11,9 +11,18 @@ import numpy as np
 
 from zerogap.kernels.minimiser import minimiser
 from zerogap.kernels.twofold import exact_sum
-from zerogap.losses import EXACT_SLOPES
+from zerogap.losses import ALL_LOSSES, EXACT_SLOPES
 from zerogap.problem.certificate import Certificate
-from zerogap.problem.gap import ASKED_FOR, ENOUGH, FAR_FROM_OPTIMUM, Terms
+from zerogap.problem.gap import (
+    ASKED_FOR,
+    ENOUGH,
+    EVALUATION,
+    FAR_FROM_OPTIMUM,
+    TINY,
+    UNIT,
+    Terms,
+    of_rows,
+)
 from zerogap.problem.places import OnProcessor
 from zerogap.problem.proving import Proof, Proving
 from zerogap.problem.refining import refinement
@@ -148,10 +157,18 @@ class Examining(Proving, OnProcessor):
 
     def constant_proof(self) -> Proof:
         """Return what is proved of the best constant model, without any dual variables."""
-        w, zeros = self.xp.zeros(self.weight_shape), self.xp.zeros(self.dual_shape)
-        b = self.constant()
-        terms = self._constant_terms(b) if self.has_two_kinds else None
-        return self.prove(w, b, zeros, zeros, terms=terms, u=w)
+        zeros, b = self.xp.zeros(self.dual_shape), self.constant()
+        if type(self.loss) not in ALL_LOSSES.values():
+            w = self.xp.zeros(self.weight_shape)
+            return self.prove(w, b, zeros, zeros, u=w)
+        # no weights and exact scores: rounding is that of the losses' sum, and D(0) is zero
+        primal = float(self.constant_loss(b))
+        units = EVALUATION + 2.0 * getattr(self, "n_classes", 1)
+        blur = (of_rows(self.shape[0]) + units * UNIT) * primal + TINY
+        if not math.isfinite(blur):
+            return Proof(b, zeros, primal, math.inf, math.inf, zeros)
+        gap = math.nextafter(primal + blur, math.inf)
+        return Proof(b, zeros, primal, gap, 0.0, zeros, gap - primal, blur)
 
     def _constant_terms(self, b: float) -> Terms:
         """Return the sums over the rows of either class, without weights and dual variables."""

@@ -20,6 +20,7 @@ for the data as given, in exact arithmetic.  What rounding may hide is bounded a
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,11 +47,13 @@ EXACT = 2e-14  # share of P: rounding below it is rarely reduced by twice the pr
 MOST_IN_A_PART = 64  # roundings of a total of weights: 16, and one for each doubling of a block
 
 
+@functools.lru_cache(maxsize=256)
 def gamma(k: float) -> float:
     """Return the relative error of k operations in a row."""
     return k * UNIT / (1.0 - k * UNIT) if k * UNIT < 0.5 else math.inf
 
 
+@functools.lru_cache(maxsize=256)
 def of_rows(rows: int, more: int = 0) -> float:
     """Return the relative error of a sum over so many rows, with some operations to spare.
 
@@ -189,11 +192,11 @@ class Sizes(NamedTuple):
 
         Each score is a sum of `width` products, b and a target; each dual sum one of `rows`.
         """
-        columns = self.columns + LOST_LENGTH
+        columns, weights = self.columns + LOST_LENGTH, size_of(w)
         if not isinstance(columns, float):  # whatever the units of the columns
             reach, length = size_of(np.abs(w) @ columns), size_of(columns)
         else:
-            reach, length = columns * size_of(w), columns
+            reach, length = columns * weights, columns
         several = getattr(b, "ndim", 0) > 0
         largest = reach + (math.hypot(*b) if several else abs(b)) + math.sqrt(terms.target)
         lengths = terms.duals_size * length / lam
@@ -201,7 +204,7 @@ class Sizes(NamedTuple):
         # dual variables
         scores = gamma(self.width + 6) * largest
         dual_sum = of_rows(self.rows, len(b) if several else 0) * lengths
-        return Errors(scores, dual_sum, reach, lengths, weights=size_of(w))
+        return Errors(scores, dual_sum, reach, lengths, weights=weights)
 
 
 def precise_errors(rough: Errors, sizes: Sizes, rounded: Errors, score: float, u: float) -> Errors:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from zerogap.kernels.instructions import LANES, add_scaled, lanes, prefetch, put_lanes
-from zerogap.rows.base import CLASSES, SAMPLED_ROWS, Rows, slices
+from zerogap.rows.base import BLOCK, CLASSES, SAMPLED_ROWS, Rows, slices
 from zerogap.rows.loops import add_few_moments, mirror
 from zerogap.rows.shifts import find_shift
 
@@ -77,6 +77,8 @@ class DenseRows(Rows):
         n, d = self.shape
         if d > FEW_COLUMNS or self.X.dtype != c.dtype:
             return super().transposed_times(c)
+        if self.X.size <= BLOCK:
+            return c @ self.X
         return sum((c[part] @ self.X[part] for part in slices(n, d)), np.zeros(d))
 
     def moments(self, h: np.ndarray) -> np.ndarray:
