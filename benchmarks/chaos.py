@@ -184,14 +184,14 @@ def main() -> int:
         loss: zg.solve(problem, zg.Auto(), tol=1e-8, random_state=0).certificate
         for loss, problem in problems.items()
     }
-    failures, number, start = 0, options.first, time.monotonic()
+    failures, number = 0, options.first
     print("| fit | loss | kills | recoveries | rounds | seconds | reported gap | off the optimum |")
     print("|--:|:--|--:|--:|--:|--:|--:|--:|")
     with (
         tempfile.TemporaryDirectory() as folder,
         cluster_of(options.workers) as (client, workers),
     ):
-        parts = write(folder, X, y)
+        parts, start = write(folder, X, y), time.monotonic()
         while workers.kills < options.kills and time.monotonic() - start < 60 * options.minutes:
             loss, before, began = LOSSES[number % len(LOSSES)], workers.kills, time.monotonic()
             try:

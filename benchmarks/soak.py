@@ -68,9 +68,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     start, first = time.monotonic(), options.first
+    end = start + 60 * options.minutes
     before, files, done, lost = 0, 0, 0, 0
     warm = max(FITS_BETWEEN_LOOKS, options.fits // 10)
-    while done < options.fits and time.monotonic() - start < 60 * options.minutes:
+    while done < options.fits and time.monotonic() < end:
         for number in range(first + done, first + min(done + FITS_BETWEEN_LOOKS, options.fits)):
             try:
                 fit(np.random.default_rng([options.seed, number]))
@@ -78,6 +79,8 @@ def main() -> int:
                 lost += 1
                 print(f"LOST number {number}: {error}", flush=True)
             done += 1
+            if time.monotonic() > end:
+                break
         files = files or open_files()
         if not before and done >= warm:
             before = memory_in_use()
