@@ -47,7 +47,7 @@ def write_report(
             if hasattr(model, "classes_")
             else _numbers(model, X, y, getattr(given.encoder, "target", None)),
         ),
-        _section("Columns", _columns(given, told)),
+        _section("Columns", _columns(given)),
     ]
     title = f"Model of {escape(Path(told['data']).name)}"
     kinds = f", {told['classes']} classes" if told["classes"] else ""
@@ -153,7 +153,7 @@ def _coefficients(model: Any, given: Input, deviation: Any) -> str:
     return lead + draw(found[:_COEFFICIENTS_SHOWN], score) + note
 
 
-def _columns(given: Input, told: dict[str, Any]) -> str:
+def _columns(given: Input) -> str:
     columns = columns_of(given.encoder)
     notes = [*(f"guessed: {name} {value}" for name, value in given.guesses.items()), *given.notes]
     listed = "".join(f"<li>{escape(text)}</li>" for text in notes)

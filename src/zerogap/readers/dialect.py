@@ -109,7 +109,7 @@ def guess(
     if header is None:
         header = _has_header(records, skip)
     names = tuple(name.strip() for name in options.names or (records[0] if header else ()))
-    names = _with_unnamed(names, records[header:], kind)
+    names = _with_unnamed(names, records[header:])
     coded = {k for row in records for k, cell in enumerate(row) if _CODE.match(cell.strip())}
     told: dict[str, Any] = {
         "decimal": decimal,
@@ -214,7 +214,7 @@ def refuse_title(records: list[list[str]], line: str, numbers: list[int]) -> Non
         )
 
 
-def _with_unnamed(names: tuple[str, ...], rows: list[list[str]], kind: str) -> tuple[str, ...]:
+def _with_unnamed(names: tuple[str, ...], rows: list[list[str]]) -> tuple[str, ...]:
     """Return a name for each cell, also where all lines begin or end with one more than names."""
     if not names:
         return ("",) * len(rows[0])

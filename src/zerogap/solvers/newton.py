@@ -212,7 +212,7 @@ class Newton(Solver):
             if not len(state.at):
                 passes += self._divide(problem, state, math.inf)
             elif state.gamma and state.steps and state.residual <= BALANCE * state.excess:
-                self._move_centre(problem, state)
+                self._move_centre(state)
                 passes += self._divide(problem, state, moved)
             elif moved > state.radius:
                 passes += self._divide(problem, state, 2.0 * moved)
@@ -226,7 +226,7 @@ class Newton(Solver):
             return math.inf
         return float(np.linalg.norm(np.append(state.w, state.b) - state.at))
 
-    def _move_centre(self, problem: Problem, state: NewtonState) -> None:
+    def _move_centre(self, state: NewtonState) -> None:
         state.centre = state.polished.copy() if len(state.polished) else self._alpha(state)
         if state.steps <= FEW_STEPS:
             state.gamma = max(LESS_SMOOTHING * state.gamma, state.least)
