@@ -146,7 +146,7 @@ def draw_table(rng):
     loss = _loss(rng, str(rng.choice(list(ALL_LOSSES))))
     n, d = int(rng.integers(10, 24)), int(rng.integers(1, 5))
     X = _entries(rng, n, d)
-    classes = 2 if loss.task == "classification" and rng.random() < 0.6 else 3
+    classes = 2 if rng.random() < 0.6 else 3
     y = np.append(np.tile(np.arange(classes), 2), rng.integers(classes, size=n - 2 * classes))
     if loss.task == "regression":
         y = rng.standard_normal(n) * 10.0 ** rng.choice([-9, 0, 9]) + rng.choice([0.0, 1e6])

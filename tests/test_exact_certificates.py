@@ -1,11 +1,13 @@
 """Certificates hold in exact arithmetic, on extreme problems and those once certified wrongly."""
 
 import dataclasses
+import warnings
 from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import proofs_extreme_evaluators
 import zerogap as zg
@@ -34,6 +36,7 @@ from proofs_extreme_statements import (
     prove_raw_regions,
 )
 from proofs_extreme_ways import (
+    hold_model,
     prove_audits,
     prove_estimators,
     prove_handed_over,
@@ -309,3 +312,17 @@ def test_a_tolerance_below_double_precision_ends_with_that_reason():
     assert run.stop_reason == "rounding"
     assert 0.0 <= run.certificate.gap - run.certificate.rounding <= 1e-12
     assert run.certificate.rounding <= 1e-12
+
+
+@pytest.mark.parametrize("loss", ["softmax", "multiclass-hinge"])
+def test_differences_of_two_classes_are_the_model_that_is_certified(loss):
+    """Columns far from zero show the last digits of weights, and a difference rounds them again."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((20, 2)) + 10.0 ** rng.integers(6, 13, 2)
+        y = np.append([0, 1], rng.integers(2, size=18))
+        model = zg.LinearClassifier(loss, lam=0.1, tol=1e-12, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # rounding is all that is left
+            model.fit(X, y)
+        hold_model(model, X, y, None, seed)

@@ -107,9 +107,13 @@ def test_glmnet_scales_columns_and_targets(zerogap, table):
         (b"age,inf\n", ("--loss", "squared", "--lam", 1), "which is no weight"),
         (b"age,1\n", ("--loss", "squared", "--lam", 1), "use the same names"),
         (b"\xff\xfe", ("--loss", "squared", "--lam", 1), "is no table of coefficients"),
-        (b"solver_type L1R_LR\nnr_feature 1\nbias 1\nw\n1\n1\n", (), "type L1R_LR cannot be"),
+        (
+            b"solver_type ONECLASS_SVM\nnr_feature 1\nbias 1\nw\n1\n1\n",
+            (),
+            "type ONECLASS_SVM cannot",
+        ),
     ],
-    ids=["pickle", "archive", "objective", "words", "empty", "infinite", "names", "bytes", "l1"],
+    ids=["pickle", "archive", "objective", "words", "empty", "infinite", "names", "bytes", "type"],
 )
 def test_what_is_refused(zerogap, table, tmp_path, content, options, message):
     path = tmp_path / "model"

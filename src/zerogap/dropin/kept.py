@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -10,11 +9,10 @@ import numpy as np
 from zerogap.audit.convention import Convention, models_of
 from zerogap.audit.parts import bare
 from zerogap.problem import Problem
-from zerogap.problem.centring import centred
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.gap import UNIT, displaced, size_of
-from zerogap.problem.proving import Proof
 from zerogap.solvers import Result
+from zerogap.solvers.kept import certificate_with, proof_of_kept
 from zerogap.solvers.protocol import Answer
 
 
@@ -64,33 +62,10 @@ def _certificate(
     if same and result.proof is not None:
         proof = displaced(problem, result.proof, 2.0 * UNIT * size_of(np.atleast_1d(b)))
     else:
-        proof = _proof(problem, result, w, b)
+        proof = proof_of_kept(problem, result, w, b)
     if not exact:
         weight = float(np.abs(w[..., -1]).max()) * scaling
         proof = displaced(problem, proof, 4.0 * UNIT * weight)
         more = 8.0 * UNIT * proof.primal  # of which the square of that weight is a part
         proof = proof._replace(gap=proof.gap + more, rounding=proof.rounding + more)
-    short = known.stop_reason == "converged" and not proof.gap <= max(
-        asked * proof.primal, known.floor
-    )
-    return dataclasses.replace(
-        known,
-        primal=proof.primal,
-        dual=proof.dual,
-        gap=proof.gap,
-        rounding=proof.rounding,
-        stop_reason="rounding" if short else known.stop_reason,
-    )
-
-
-def _proof(problem: Problem, result: Result, w: np.ndarray, b: float) -> Proof:
-    """Return what the dual point of a result proves of another model."""
-    shifted = centred(problem)
-    inner, off = shifted.precisely_inward(w, b)
-    proof = shifted.problem.proof_of(w, inner, result.alpha, off)
-    rest = None if result.proof is None else result.proof.rest
-    if rest is None:
-        return proof
-    given = (w, inner, proof.z, result.alpha)
-    refined = shifted.problem.prove(*given, rest=rest, doubt=off)
-    return min(proof, refined, key=lambda found: found.gap)
+    return certificate_with(known, proof, asked)

@@ -21,6 +21,7 @@ from zerogap.problem.validation import class_factors, describe_columns, describe
 from zerogap.regions import KnownRegion, ProofWithoutRows
 from zerogap.rows import CSRRows, DenseRows
 from zerogap.solvers import SDCA, Auto, BlockSDCA, Result, Solver, as_solver, solve
+from zerogap.solvers.kept import with_opposite_classes
 from zerogap.solvers.placement import Together, problems_together
 from zerogap.store import Store
 from zerogap.streamed import StreamedProblem
@@ -135,6 +136,8 @@ class Running(BaseEstimator):
             results = [run(0)]
         else:
             results = run_all(run, len(problems), jobs, stop)
+        if problems[0].loss.task == "multiclass" and len(results[0].w) == 2:
+            results = [with_opposite_classes(problems[0], results[0], self.tol)]
         self._region_sources: list[ProofWithoutRows | KnownRegion] = [
             ProofWithoutRows.of(problem, result.w, result.proof)
             for problem, result in zip(problems, results, strict=True)
