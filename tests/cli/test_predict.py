@@ -119,9 +119,10 @@ def test_certified_labels(loss, zerogap, npz, tmp_path):
     done = zerogap("predict", model, npz, "--certified")
     rows = list(csv.reader(done.stdout.splitlines()))
     assert rows[0] == ["prediction", "certified"]
-    data = np.load(npz)
+    with np.load(npz) as data:
+        X = data["X"]
     with pytest.warns(UserWarning, match="the word of a model file"):
-        labels, certified = load(model).predict_certified(data["X"])
+        labels, certified = load(model).predict_certified(X)
     assert [row[0] for row in rows[1:]] == labels.tolist()
     assert [row[1] for row in rows[1:]] == [str(sure) for sure in certified]
     assert certified.mean() > 0.9

@@ -14,6 +14,7 @@ import zerogap as zg
 from problems import make_data, make_problem
 from zerogap.losses import LOSSES
 from zerogap.solvers import auto, hessian
+from zerogap.solvers import costs as auto_costs
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 every_solver = pytest.mark.parametrize("solver", [zg.Newton(), zg.Auto()], ids=repr)
@@ -272,8 +273,8 @@ def test_wide_data_are_solved_on_their_inner_products(loss, intercept, dtype):
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-8])
 def test_auto_makes_no_step_too_many_after_a_change(tol, monkeypatch):
-    monkeypatch.setattr(auto, "has_few_features", lambda problem: False)
-    monkeypatch.setattr(auto, "is_hopeless", lambda problem: False)
+    monkeypatch.setattr(auto_costs, "has_few_features", lambda problem: False)
+    monkeypatch.setattr(auto_costs, "is_hopeless", lambda problem: False)
     costs = itertools.chain([math.inf] * 4, itertools.repeat(0.0))  # when certificates are rare
     monkeypatch.setattr(auto, "second_cost", lambda problem, decades: next(costs))
     rng = np.random.default_rng(0)

@@ -21,6 +21,7 @@ def main() -> None:
     # a ClickException, of click or of the copy of click that recent versions of typer hold
     click_error: Any = typer.BadParameter.__mro__[2]
     signal.signal(signal.SIGTERM, _as_ctrl_c)
+    Manners.stopped = False  # whatever an earlier command of this process did
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

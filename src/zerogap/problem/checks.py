@@ -28,7 +28,9 @@ def check_vector(v: Any, size: int, name: str, what: str) -> np.ndarray:
             f"{name} must have one entry for each of {size} {what}, got shape {v.shape}"
         )
     # a finite square proves that all entries are finite, in a third of the time
-    if not math.isfinite(float(v.dot(v))) and not np.isfinite(v).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = float(v.dot(v))
+    if not math.isfinite(square) and not np.isfinite(v).all():
         raise ValueError(
             f"{name} contains NaN or infinity at position {int(np.argmin(np.isfinite(v)))}"
         )

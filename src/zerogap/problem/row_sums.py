@@ -50,12 +50,17 @@ def sum_terms(loss, y, share, alpha, z, b, start, stop):
 
 @rowwise(sums=7)
 def set_own_terms(loss, y, share, z, alpha, start, stop):
-    """alpha_i = -phi'(z_i), and the sums of `sum_terms`: what these add to the gap is rounding"""
+    """alpha_i = -phi'(z_i), and the sums of `sum_terms`: what these add to the gap is rounding
+
+    Sums have a loop of their own: in one that also writes, the compiler sums in another order where
+    the arrays lie close together in memory, and equal runs end in other bits.
+    """
     value, balance, mass, energy, cross, target = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(start, stop):
+        alpha[i] = -loss.derivative(z[i], y[i])
+    for i in range(start, stop):
         score, s, sign, aim = z[i], share[i], y[i], loss.aim(y[i])
-        slope = loss.derivative(score, sign)
-        alpha[i] = -slope
+        slope = -alpha[i]
         a = s * slope
         value += s * (loss.value(score, sign) + 0.0 * score)  # which must be finite
         balance -= a
@@ -126,6 +131,7 @@ def clip_duals(loss, y, share, alpha, start, stop):
     for i in range(start, stop):
         low, high = loss.domain(y[i])
         alpha[i] = min(high, max(low, alpha[i]))
+    for i in range(start, stop):
         up += share[i] * max(alpha[i], 0.0)
         down += share[i] * max(-alpha[i], 0.0)
     return up, down

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import math
+from typing import Any, cast
 
 import numpy as np
 
+from zerogap.kernels.lattice import rounded_along
+from zerogap.kernels.twofold import Factor, exact_sum, factorised
 from zerogap.problem.centring import centred
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.proving import Proof
+from zerogap.solvers.certifying import MOST_ALIGNED
 from zerogap.solvers.result import Result
 
 
@@ -49,7 +53,19 @@ def with_opposite_classes(problem: Any, result: Result, asked: float) -> Result:
     Binary models keep the difference of the classes, which is exact then: the difference of other
     weights is rounded, and may be another model than the one that was certified.
     """
-    w, b = opposites(result.w), opposites(np.broadcast_to(result.b, 2))
+    apart = np.diff(result.w, axis=0)[0], float(np.diff(np.broadcast_to(result.b, 2))[0])
+    kept = _as_opposites(problem, result, *apart, asked)
+    small = math.prod(problem.shape) * problem.shape[1] <= MOST_ALIGNED
+    here = small and not (problem.streamed or problem.on_device)
+    if kept.stop_reason == result.stop_reason or not here:
+        return kept
+    other = _as_opposites(problem, result, *_difference(problem, result), asked)
+    return min(kept, other, key=lambda found: found.certificate.gap)
+
+
+def _as_opposites(problem: Any, result: Result, v: np.ndarray, c: float, asked: float) -> Result:
+    """Return the joint model of two classes whose weights differ by v, and intercepts by c."""
+    w, b = np.stack([-0.5 * v, 0.5 * v]), cast("Any", np.array([-0.5 * c, 0.5 * c]))
     if np.array_equal(w, result.w) and np.array_equal(b, result.b):
         return result
     proof = proof_of_kept(problem, result, w, b)
@@ -64,7 +80,18 @@ def with_opposite_classes(problem: Any, result: Result, asked: float) -> Result:
     )
 
 
-def opposites(parts: Any) -> Any:
-    """Return minus and plus half the difference of two parts."""
-    half = 0.5 * (parts[1] - parts[0])
-    return np.stack([-half, half])
+def _difference(problem: Any, result: Result) -> tuple[np.ndarray, float]:
+    """Return how the weights and intercepts of two classes differ, all rounded together."""
+    X, free = problem.rows.dense(), problem.fit_intercept
+    ridge = np.full(X.shape[1] + free, problem.strength)
+    ones = np.ones((len(X), int(free)))
+    ridge[X.shape[1] :] = 0.0
+    w = np.column_stack([result.w, np.broadcast_to(result.b, 2)])[:, : len(ridge)]
+    meant = exact_sum(w[1], -w[0])
+    columns = factorised(np.column_stack([X, ones]), problem.share, ridge).columns()
+    sizes = np.abs(meant[0]) * np.sqrt(np.square(columns[0]).sum(axis=1))
+    order = np.argsort(sizes, kind="stable")  # what adds the most to scores is rounded first
+    order = order[meant[0, order] != 0.0]
+    factor, found = Factor.of_columns(columns[:, order]), np.zeros(len(ridge))
+    found[order] = rounded_along(np.ascontiguousarray(meant[:, order]), factor, 0)[0]
+    return found[: X.shape[1]], float(found[-1]) if free else 0.0
