@@ -236,3 +236,13 @@ def test_a_text_of_open_strings_takes_no_longer_than_others():
     assert depth(b'{"a":"' + b'\\"' * 1_000_000) == 1
     assert depth(b'"a' * 1_000_000) == 0
     assert time.process_time() - began < 1.0
+
+
+@pytest.mark.parametrize("name", ["Q", ".", "/", "__MACOSX/"])
+def test_files_in_a_zip_may_have_odd_names(name, tmp_path):
+    path = tmp_path / "a.zip"
+    path.write_bytes(zipped({name: b"x,y\n1,2\n2,3\n"}).replace(b"Q", b"\0"))  # ends a name
+    with pytest.raises(DataError, match="is a zip of 0 files"):
+        read(path, target="y")
+    path.write_bytes(zipped({name: b"", "a.csv": b"x,y\n1,2\n2,3\n"}).replace(b"Q", b"\0"))
+    assert read(path, target="y").X.tolist() == [[1.0], [2.0]]

@@ -113,8 +113,9 @@ def _zipped(raw: Any) -> Any:
     """Open the file in a zip of one file; None for spreadsheets and npz, which are zips too."""
     try:
         archive = zipfile.ZipFile(raw)
-        names = [info.filename for info in archive.infolist() if not info.is_dir()]
-        names = [n for n in names if not (n.startswith("__MACOSX/") or Path(n).name[0] == ".")]
+        names = [n for n in archive.namelist() if not n.endswith("/")]  # a folder
+        names = [n for n in names if not n.startswith("__MACOSX/")]
+        names = [n for n in names if Path(n).name and not Path(n).name.startswith(".")]
         if any(name.endswith(".npy") or name == "[Content_Types].xml" for name in names):
             return None
         if len(names) == 1:
