@@ -1,8 +1,8 @@
 """What the cases share.
 
 They are what training on a GPU must do, whatever runs the kernels.  `test_cuda.py` runs them in
-numba-cuda's simulator, which has numpy in the place of CuPy and a thread of Python for each of a
-GPU: data are tiny.  `test_gpu.py` runs them on a GPU.
+the simulator of `conftest.py`, where numpy takes the place of CuPy and Python runs each thread of
+a GPU: data are tiny.  `test_gpu.py` runs them on a GPU.
 """
 
 import numpy as np
