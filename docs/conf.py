@@ -20,6 +20,7 @@ extensions = [
     "code_blocks",
     "reference_pages",
     "repository_links",
+    "tutorial_pages",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["build"]
@@ -45,7 +46,8 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../examples/gallery"],
     "gallery_dirs": ["gallery"],
     "filename_pattern": "/",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.NewcomersFirst",
+    "min_reported_time": 10**6,  # seconds: how long an example took here tells nobody anything
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_signature": False,
@@ -56,7 +58,7 @@ sphinx_gallery_conf = {
 }
 
 LONG_PAGES = (  # have a table of their sections beside them
-    *("architecture", "command-line", "proof-format"),
+    *("command-line", "proof-format"),
     *("benchmarks/*", "develop/*", "reference/commands", "reference/names", "reference/faults"),
     *("reference/security",),
 )

@@ -18,6 +18,10 @@ def shown(tmp_path_factory):
     problem = zg.Problem(X, y, "logistic", lam=0.1)
     result = zg.solve(problem, zg.SDCA(), tol=1e-6, random_state=0)
     model = zg.LinearClassifier("hinge", lam=0.1, random_state=0).fit(X, y)
+    path = zg.path(X, y, lam_min=0.1, lam_max=1.0, loss="logistic", tol=1e-2)
+    sweep = zg.sweep(X, y, {"lam": [0.1, 1.0]}, folds=2, random_state=0)
+    records = []
+    zg.solve(problem, zg.SDCA(), tol=1e-6, random_state=0, callback=records.append)
     return {
         "Problem": problem,
         "Result": result,
@@ -25,9 +29,13 @@ def shown(tmp_path_factory):
         "History": result.history,
         "Audit": zg.certify(model, X, y),
         "LeaveOneOut": model.leave_one_out(X, y),
-        "Path": zg.path(X, y, lam_min=0.1, lam_max=1.0, loss="logistic", tol=1e-2),
+        "Path": path,
+        "Model": path.at(0.3),
+        "Record": records[-1],
+        "Region": zg.regions.find_region(problem, result.w, result.b, result.alpha),
         "Curve": zg.path_cv(X, y, 0.1, 1.0, loss="logistic", folds=2, tol=1e-1, random_state=0),
-        "Sweep": zg.sweep(X, y, {"lam": [0.1, 1.0]}, folds=2, random_state=0),
+        "Sweep": sweep,
+        "Cell": sweep.cells[0],
         "Comparison": zg.compare(problem, ["sdca", "newton"], tol=1e-3, seeds=[0]),
         "Store": zg.write_store(tmp_path_factory.mktemp("store") / "rows", [(X, y)]),
     }
@@ -36,6 +44,7 @@ def shown(tmp_path_factory):
 KINDS = [
     *("Problem", "Result", "Certificate", "History", "Audit"),
     *("LeaveOneOut", "Path", "Curve", "Sweep", "Comparison", "Store"),
+    *("Model", "Record", "Region", "Cell"),
 ]
 
 

@@ -51,12 +51,12 @@ def blocks_of(page: Path) -> list[Block]:
     return found
 
 
-def run_page(page: Path, shown: dict[str, str] | None = None) -> int:
+def run_page(page: Path, shown: list[tuple[str, str]] | None = None) -> int:
     """Run all blocks of a page; return how many there were.
 
-    `shown` takes what blocks with `...` stand for, by their text.
+    `shown` takes the text of each block with `...`, and what was printed.
     """
-    shown = {} if shown is None else shown
+    shown = [] if shown is None else shown
     names: dict[str, Any] = {"__name__": "__main__"}
     printed, count = "", 0
     here = Path.cwd()
@@ -68,7 +68,7 @@ def run_page(page: Path, shown: dict[str, str] | None = None) -> int:
                 if block.language == "text":
                     compare(block.text, printed, where)
                     if "..." in block.text:
-                        shown[block.text] = printed
+                        shown.append((block.text, printed))
                     continue
                 count += 1
                 if block.language == "python":
@@ -76,7 +76,7 @@ def run_page(page: Path, shown: dict[str, str] | None = None) -> int:
                 else:
                     text = run_console(block, where)
                     if "..." in block.text:
-                        shown[block.text] = text
+                        shown.append((block.text, text))
         finally:
             os.chdir(here)
     return count
@@ -139,7 +139,7 @@ def run_all(app: Any) -> None:
         if "build" not in page.parts and blocks_of(page):
             name = page.relative_to(root).with_suffix("").as_posix()
             try:
-                run_page(page, app.shown_outputs.setdefault(name, {}))
+                run_page(page, app.shown_outputs.setdefault(name, []))
             except Exception as error:  # whatever the code of a page raises
                 failures.append(f"{page.relative_to(root)}: {error}")
     if failures:
@@ -148,8 +148,11 @@ def run_all(app: Any) -> None:
 
 def show(app: Any, page: str, source: list[str]) -> None:
     """Put what the code printed in place of outputs with `...`."""
-    for text, printed in app.shown_outputs.get(page, {}).items():
-        source[0] = source[0].replace(f"\n{text}```", f"\n{printed.rstrip()}\n```")
+    done, rest = "", source[0]
+    for text, printed in app.shown_outputs.get(page, []):  # blocks may have the same text
+        before, found, rest = rest.partition(f"\n{text}```")
+        done += before + (f"\n{printed.rstrip()}\n```" if found else "")
+    source[0] = done + rest
 
 
 def setup(app: Any) -> dict[str, Any]:

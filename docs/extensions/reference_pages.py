@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import shutil
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +16,10 @@ from sphinx.errors import ExtensionError
 
 COMMANDS = "reference/commands.md"
 NAMES = "reference/names.md"
+SHARED = "Options of many commands"
+MANY = 4  # commands that have an option in the same words: it is explained once
+
+Row = tuple[str, str]
 
 
 def write_commands(app: Any) -> None:
@@ -24,17 +29,22 @@ def write_commands(app: Any) -> None:
     from zerogap.cli import make_app
 
     group = typer.main.get_command(make_app())
-    lines = [
-        "# Commands",
-        "",
-        f"{group.help}",
-        "",
-        f"{group.epilog}",
-        "",
-    ]
-    for path, command in _leaves(group, ("zerogap",)):
-        lines += _section(path, command)
-    write(Path(app.srcdir) / COMMANDS, "\n".join(lines) + "\n")
+    leaves = list(_leaves(group, ("zerogap",)))
+    shared = shared_options([command for _, command in leaves])
+    lines = ["# Commands", "", f"{group.help}", "", *_epilog(group), ""]
+    lines += ["[The command line on real tables](../command-line.md) has worked examples.", ""]
+    for path, command in leaves:
+        lines += _section(path, command, shared)
+    lines += [f"## {SHARED}", "", "They mean the same wherever they are.", ""]
+    write(Path(app.srcdir) / COMMANDS, "\n".join([*lines, *_table(shared)]) + "\n")
+
+
+def shared_options(commands: list[Any]) -> list[Row]:
+    """Return the options that many commands have in the same words."""
+    rows = Counter(row for command in commands for row in set(_rows(command)))
+    shared = [row for row, count in rows.items() if count >= MANY and row[0].startswith("`-")]
+    order = {row: k for command in commands for k, row in enumerate(_rows(command))}
+    return sorted(shared, key=lambda row: (order[row], row))
 
 
 def _leaves(group: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -47,14 +57,44 @@ def _leaves(group: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
             yield (*path, name), command
 
 
-def _section(path: tuple[str, ...], command: Any) -> list[str]:
-    lines = [f"## {' '.join(path)}", "", *_prose(command.help or ""), ""]
-    rows = [(_names(p), _prose(getattr(p, "help", "") or "")) for p in command.params]
-    rows = [(names, " ".join(text)) for names, text in rows if names]
-    if rows:
-        lines += ["| argument or option | meaning |", "| --- | --- |"]
-        lines += [f"| {names} | {_cell(text)} |" for names, text in rows]
+def _section(path: tuple[str, ...], command: Any, shared: Collection[Row] = ()) -> list[str]:
+    lines = [f"## {' '.join(path)}", "", *_prose(command.help or ""), "", *_epilog(command), ""]
+    rows = _rows(command)
+    lines += _table([row for row in rows if row not in shared])
+    if others := [names for names, _ in rows if (names, _) in shared]:
+        link = f"[of many commands](#{SHARED.lower().replace(' ', '-')})"
+        lines += ["", f"And the options {link}: {', '.join(others)}."]
     return [*lines, ""]
+
+
+def _rows(command: Any) -> list[Row]:
+    """Return names and meaning of each argument and option, with its default."""
+    rows = [(_names(p), _meaning(p)) for p in command.params]
+    return [row for row in rows if row[0]]
+
+
+def _meaning(parameter: Any) -> str:
+    text = " ".join(_prose(getattr(parameter, "help", "") or ""))
+    default = parameter.default
+    if default in (None, "", False, ...) or callable(default) or "efault" in text:
+        return text
+    shown = getattr(default, "value", default)
+    if default is True:
+        shown = parameter.opts[0] if parameter.opts else "yes"
+    return f"{text}  By default `{shown}`."
+
+
+def _table(rows: Iterable[Row]) -> list[str]:
+    lines = [f"| {names} | {_cell(text)} |" for names, text in rows]
+    return ["| argument or option | meaning |", "| --- | --- |", *lines] if lines else []
+
+
+def _epilog(command: Any) -> list[str]:
+    """Return the examples of a command as a block, and what stands below them as prose."""
+    head, _, rest = (command.epilog or "").strip("\b\n").partition("\n\n")
+    examples = [line.strip() for line in head.splitlines() if line.startswith("  ")]
+    block = ["```console no-run", *(f"$ {line}" for line in examples), "```"] if examples else []
+    return [*block, "", *_prose(re.sub(r"\s+docs/command-line.md has .*", "", rest))]
 
 
 def _names(parameter: Any) -> str:
@@ -84,7 +124,9 @@ def write_names(app: Any) -> None:
         for name in names:
             lines.append(f"| [`{name}`](api/{name}.rst) | {_cell(_summary(name))} |")
             write(Path(app.srcdir) / "reference" / "api" / f"{name}.rst", _page(name))
-        lines += ["", "```{toctree}", ":hidden:", "", *(f"api/{name}" for name in names), "```", ""]
+        lines += ["", "```{toctree}", ":hidden:", ""]
+        lines += [f"{name.removeprefix('zerogap.')} <api/{name}>" for name in names]
+        lines += ["```", ""]
     write(Path(app.srcdir) / NAMES, "\n".join(lines))
 
 

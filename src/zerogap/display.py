@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+import numpy as np
+
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#595959"  # from Okabe and Ito's palette
+MOST_NUMBERS = 4  # of an array that is shown whole
 MOST_ROWS = 12  # of a long table: the first and the last half of them are shown
 
 
@@ -27,7 +30,13 @@ class Shown:
 
 
 def as_text(value: Any) -> str:
-    """Return a number with few digits, or any other value as it is."""
+    """Return a number with few digits, the size of a long array, or any other value as it is."""
+    if isinstance(value, np.ndarray):
+        if value.size > MOST_NUMBERS:
+            return f"array of {' x '.join(map(str, value.shape))}"
+        return as_text(value.tolist())
+    if isinstance(value, list):
+        return f"[{', '.join(map(as_text, value))}]"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

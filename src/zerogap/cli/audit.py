@@ -80,7 +80,7 @@ def register(app: Any) -> None:
     ) -> None:
         """Prove how far a model is from the optimum of what it minimises.
 
-        Only files are read that cannot run code; pickles can.  The exit code is 0, or 3 if --tol
+        Pickles are refused, as they can run code.  The exit code is 0, or 3 if --tol
         is given and the model is not proved to be that near.
         """
         with failures("audit"):

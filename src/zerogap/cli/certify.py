@@ -44,8 +44,8 @@ def register(app: Any) -> None:
     ) -> None:
         """Compute the certificate of a saved model from scratch.
 
-        And the region of the optimum, on which predict --certified relies.  The exit code is 0 if
-        what is stored is true, and 1 if it is not or cannot be proved from these data.
+        It also computes the region of the optimum, on which predict --certified relies.  The exit
+        code is 0 if what is stored is true, and 1 if it is not or cannot be proved from these data.
         """
         found = None
         with failures("certify"):

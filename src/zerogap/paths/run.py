@@ -32,6 +32,16 @@ class Model(NamedTuple):
     alpha: np.ndarray
     certificate: Certificate
 
+    def _facts(self) -> Mapping[str, Any]:
+        shape = " x ".join(map(str, np.shape(self.w)))
+        return {"weights": shape, **self.certificate._facts()}
+
+    def __repr__(self) -> str:
+        return Shown.__repr__(self)  # type: ignore[arg-type]
+
+    def _repr_html_(self) -> str:
+        return Shown._repr_html_(self)  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Path(Shown):
@@ -69,7 +79,7 @@ class Path(Shown):
         return {
             "models": len(self.lams),
             "lambda": f"{self.lams.min():.3g} to {self.lams.max():.3g}",
-            "every lambda between is proved": "yes" if len(self.edges) else "no",
+            "lambdas between them": "proved" if len(self.edges) else "not proved",
             "largest relative gap at a model": f"{worst:.2g}",
         }
 

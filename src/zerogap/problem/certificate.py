@@ -89,6 +89,8 @@ class Certificate(Shown):
         }
         if self.rounding:
             facts["rounding"] = self.rounding
+        if self.parts:
+            facts["classes certified"] = len(self.parts)
         if self.stop_reason:
             facts |= {"stopped": self.stop_reason, "epochs": self.epochs, "seconds": self.seconds}
         return facts | ({"solver": self.solver} if self.solver else {})

@@ -55,6 +55,9 @@ class Proof(NamedTuple):
         primal, gap, slack, rounding, blur, _ = found
         return cls(b, alpha, primal, gap, slack, z, rounding, blur, rest)
 
+    def __repr__(self) -> str:
+        return f"Proof(primal {self.primal:.6g}, dual {self.dual:.6g}, gap {self.gap:.6g})"
+
     @property
     def dual(self) -> float:
         """A lower bound of D, and so of every model's objective."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from zerogap.display import Shown
 from zerogap.readers import passes, recipes, roles
 from zerogap.readers.arrays import read_arrays
 from zerogap.readers.columns import Category, Column, Date, Flag, HashedText, Number, Text
@@ -40,8 +41,8 @@ __all__ = [
 _MOST_FEATURES = 2**31 - 1
 
 
-@dataclass(frozen=True, eq=False)
-class Data:
+@dataclass(frozen=True, eq=False, repr=False)
+class Data(Shown):
     """Rows and targets that were read.
 
     Attributes
@@ -80,6 +81,11 @@ class Data:
     ids: Any = None
     kept: np.ndarray | None = None
     left_out: int = 0
+
+    def _facts(self) -> Mapping[str, Any]:
+        rows, columns = self.X.shape
+        facts = {"name": self.name, "rows": rows, "features": columns, "target": self.target_name}
+        return {name: fact for name, fact in facts.items() if fact not in ("", None)}
 
 
 def read(

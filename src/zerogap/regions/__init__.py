@@ -26,11 +26,13 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
+from zerogap.display import Shown
 from zerogap.kernels.jit import kernel
 from zerogap.problem import Problem
 from zerogap.problem.centring import centred
@@ -55,8 +57,8 @@ __all__ = ["Region", "find_region"]
 _POINTS_PER_SIDE = 30  # intercepts that are tried on each side: the bound holds for any number
 
 
-@dataclass(frozen=True, eq=False)
-class Region:
+@dataclass(frozen=True, eq=False, repr=False)
+class Region(Shown):
     """A set that contains the optimum of one problem.
 
     Attributes
@@ -75,6 +77,10 @@ class Region:
     low: np.ndarray
     high: np.ndarray
     origin: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def _facts(self) -> Mapping[str, Any]:
+        about = {"radius": self.radius, "low": self.low, "high": self.high}
+        return about | ({"origin": self.origin} if len(self.origin) else {})
 
 
 @dataclass(frozen=True, eq=False)

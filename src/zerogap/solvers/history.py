@@ -8,13 +8,13 @@ from typing import Any, overload
 
 import numpy as np
 
-from zerogap.display import BLUE, finish, new_axes, records_html, to_frame
+from zerogap.display import BLUE, Shown, finish, new_axes, records_html, to_frame
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.proving import Proof
 
 
-@dataclass(frozen=True, eq=False)
-class Record:
+@dataclass(frozen=True, eq=False, repr=False)
+class Record(Shown):
     """One certified point of a run: where it stands, what it cost, and the model itself."""
 
     epoch: float
@@ -33,6 +33,9 @@ class Record:
     def gap(self) -> float:
         """Certified distance from the optimum."""
         return self.certificate.gap
+
+    def _facts(self) -> Mapping[str, Any]:
+        return {"epoch": self.epoch, **self.certificate._facts(), **self.metrics}
 
     def row(self) -> dict[str, float]:
         """Return the numbers of this record, by column."""

@@ -28,8 +28,8 @@ class Fit:
     certificate: Certificate
 
 
-@dataclass(frozen=True)
-class Cell:
+@dataclass(frozen=True, repr=False)
+class Cell(Shown):
     """One setting of a sweep.
 
     Attributes
@@ -42,6 +42,10 @@ class Cell:
 
     parameters: Parameters
     fits: tuple[Fit, ...]
+
+    def _facts(self) -> Mapping[str, Any]:
+        errors = {"error": self.error, "standard error": self.standard_error}
+        return {**self.parameters, **errors, "folds": len(self.fits)}
 
     @property
     def error(self) -> float:
