@@ -12,7 +12,7 @@ demo: $(VENV)/.demo
 	$(BIN)/zerogap compare --out demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 15
 
 # A minute of tests from every room, for the loop at the keyboard.
 test-quick: $(VENV)/.dev
