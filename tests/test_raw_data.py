@@ -22,6 +22,7 @@ from zerogap.problem.certificate import Certificate
 from zerogap.problem.validation import describe_columns, describe_targets, warn_if_short
 from zerogap.rows import DenseRows
 from zerogap.rows import base as rows_base
+from zerogap.rows.dense import ShiftedRows
 from zerogap.solvers.rotation import rotated
 
 MARGINS = ("hinge", "smooth-hinge", "squared-hinge", "logistic")
@@ -224,15 +225,43 @@ def test_centring_changes_nothing_but_the_intercept(form):
     assert shifted.outward(w, shifted.inward(w, b)) == pytest.approx(b, abs=1e-9)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "squared"])
-def test_without_memory_for_a_shifted_copy_the_given_columns_do(form, loss, monkeypatch):
+def test_without_memory_for_a_shifted_copy_sparse_columns_stay_as_given(loss, monkeypatch):
     monkeypatch.setattr(rows_base, "free_memory", lambda: 1e3)
     X, y = make_data(loss, n=200, d=4)
     X[:, 0] = np.round(2000 + 10 * X[:, 0])  # a year
-    problem = zg.Problem(form(X), y, loss, 0.01, fit_intercept=True)
+    problem = zg.Problem(sparse.csr_matrix(X), y, loss, 0.01, fit_intercept=True)
     assert centred(problem).problem is problem
-    proved(estimator(loss, lam=0.01).fit(form(X), y))
+    proved(estimator(loss, lam=0.01).fit(sparse.csr_matrix(X), y))
+
+
+@pytest.mark.parametrize(
+    ("loss", "dtype"),
+    [
+        ("logistic", np.float64),
+        ("hinge", np.float64),
+        ("squared", np.float32),
+        ("softmax", np.float64),
+        ("multiclass-hinge", np.float64),
+    ],
+)
+def test_r6_without_memory_for_a_copy_shifts_are_subtracted_at_each_reading(
+    loss, dtype, monkeypatch
+):
+    """Seconds since 1970: as given, they would cost all digits that tell rows apart."""
+    many = loss in zg.losses.MULTICLASS_LOSSES
+    X, y = make_data("squared" if many else loss, n=200, d=4)
+    y = np.digitize(y, [-1.0, 1.0]) if many else y
+    X[:, 0] = 1.7e9 + 256 * np.round(100 * X[:, 0])  # in single precision, too
+    X = X.astype(dtype)
+    usual = estimator(loss, tol=1e-6).fit(X, y)
+    monkeypatch.setattr(rows_base, "free_memory", lambda: 1e3)
+    shifted = centred(zg.Problem(X, y, loss, 0.01, fit_intercept=True)).problem.rows
+    assert isinstance(shifted, ShiftedRows)
+    assert shifted.X is X
+    certificate = proved(model := estimator(loss, tol=1e-6).fit(X, y))
+    assert certificate.primal == pytest.approx(proved(usual).primal, rel=1e-5)
+    np.testing.assert_allclose(model.predict(X), usual.predict(X), atol=0.1 * np.std(y))
 
 
 def test_rotation_keeps_inner_products_and_makes_columns_orthogonal():

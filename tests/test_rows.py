@@ -9,6 +9,7 @@ from scipy import sparse
 from zerogap.kernels.jit import kernel
 from zerogap.penalties import L2, ElasticNet
 from zerogap.rows import CSRRows, DenseRows, as_rows, compact
+from zerogap.rows.dense import ShiftedRows
 from zerogap.rows.loops import is_canonical
 
 rng = np.random.default_rng(0)
@@ -214,3 +215,32 @@ def test_canonical_structure_is_told_from_any_other():
         rising = all((np.diff(span) > 0).all() for span in spans)
         rows = CSRRows(np.ones(len(indices)), indices.view(np.uint32), indptr, int(d))
         assert is_canonical(rows) == rising
+
+
+@pytest.mark.parametrize("d", [7, 30])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_shifted_rows_equal_a_shifted_copy(dtype, d):
+    X = (1000 + rng.standard_normal((50, d))).astype(dtype)
+    X[3], origin = X[0], X[0].astype(np.float64)
+    shifted, copy = ShiftedRows(X, origin), DenseRows(X).minus(origin)
+    w, W, h = rng.standard_normal(d), rng.standard_normal((3, d)), rng.random(50)
+    order = np.array([4, 3, 9])
+    for ours, others in [
+        (shifted.values, copy.X),
+        (shifted.sqnorms, copy.sqnorms),
+        (shifted.times(w), copy.times(w)),
+        (shifted.transposed_times(h), copy.transposed_times(h)),
+        (shifted.product(W), copy.product(W)),
+        (shifted.transposed_product(h[:, None]), copy.transposed_product(h[:, None])),
+        (shifted.moments(h), copy.moments(h)),
+        (shifted.rough_moments(h), copy.rough_moments(h)),
+        (shifted.square_sums(h), copy.square_sums(h)),
+        (shifted.largest_entries(), copy.largest_entries()),
+        (shifted.are_zero(), copy.are_zero()),
+        (shifted.take(order).values, copy.X[order]),
+        (shifted.columns(order[:2]).X, copy.X[:, order[:2]]),
+        (shifted.minus(w).values, copy.minus(w).X),
+    ]:
+        np.testing.assert_allclose(ours, others, rtol=1e-12, atol=1e-12)
+    assert shifted.centred == (shifted, pytest.approx([]))
+    assert all(shifted.are_zero()[[0, 3]])

@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 import zerogap as zg
 from problems import make_data
@@ -476,3 +477,16 @@ def test_memory_stays_within_the_promise(tmp_path):
     assert peak <= promise
     assert gap <= 0.01
     assert duals in (0, 160_000)
+
+
+def test_a_store_without_progress_says_which_columns_are_why(tmp_path, monkeypatch):
+    monkeypatch.setattr("zerogap.estimators.model.worth_loading", lambda store: False)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3)) * [1e9, 1e-7, 1.0]
+    X[:, 2] = X[:, 0] * (1 + 1e-12 * rng.standard_normal(60))
+    y = np.where(1e7 * X[:, 1] + rng.standard_normal(60) > 0, 1, 0)
+    store = write_store(tmp_path / "store", [(X, y)], task="classification")
+    clf = zg.LinearClassifier("logistic", lam=1e-8, tol=1e-9, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"column \d has values of about 1e\+09, column 1"):
+        clf.fit(store)
+    assert clf.certificate_.stop_reason in ("stalled", "rounding")

@@ -345,3 +345,15 @@ def test_time_limit_is_kept_and_reported(client, parts):
         clf.fit(parts[0])
     assert time.monotonic() - began < 60
     assert np.isfinite(clf.certificate_.gap)
+
+
+def test_a_fit_without_progress_says_which_columns_are_why(client):
+    """It used to end in silence."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3)) * [1e9, 1e-7, 1.0]
+    X[:, 2] = X[:, 0] * (1 + 1e-12 * rng.standard_normal(60))
+    y = np.where(1e7 * X[:, 1] + rng.standard_normal(60) > 0, 1, 0)
+    clf = LinearClassifier("logistic", lam=1e-8, tol=1e-9, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"column \d has values of about 1e\+09, column 1"):
+        clf.fit(da.from_array(X, chunks=(30, 3)), y)
+    assert clf.certificate_.stop_reason in ("stalled", "rounding")

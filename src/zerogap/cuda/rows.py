@@ -347,7 +347,7 @@ def _moved(rows: DenseRows | CSRRows) -> DeviceDenseRows | DeviceCSRRows:
     check_memory(1.1 * rows.nbytes + 200.0 * rows.shape[0], f"X of shape {rows.shape}")
     xp = arrays()
     if isinstance(rows, DenseRows):
-        return DeviceDenseRows(xp.asarray(rows.X))
+        return DeviceDenseRows(xp.asarray(rows.values))
     signed = rows.indices.view(np.int32 if rows.indices.itemsize == 4 else np.int64)
     starts = rows.indptr
     if rows.stored < 2**31 and starts.itemsize == 8:  # CuPy wants both of one type

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 
 import dask
 from zerogap import estimators
@@ -23,7 +21,7 @@ from zerogap.estimators.parameters import keep
 from zerogap.losses import Loss, as_loss
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.checks import as_seed
-from zerogap.problem.validation import check_number
+from zerogap.problem.validation import check_number, describe_sizes, warn_if_short
 from zerogap.solvers.limits import Limits
 from zerogap.store import Store
 
@@ -102,6 +100,10 @@ class _Distributed(BaseEstimator):
                 problems = specs(stated, *given, as_seed(self.random_state))
                 more = (limits, folder, self.verbose)
                 outcomes = [train(workers, spec, stated, b, *more) for spec, b in problems]
+                self._about_columns = ""
+                if any(outcome.stop_reason in ("stalled", "rounding") for outcome in outcomes):
+                    names = X.feature_names if isinstance(X, Store) else None
+                    self._about_columns = describe_sizes(np.sqrt(workers.measure().squares), names)
             finally:
                 workers.release()
         self.n_features_in_ = stated.n_features
@@ -117,14 +119,7 @@ class _Distributed(BaseEstimator):
 
     def _finish(self: Any) -> Any:
         certificate = self.certificate_
-        if certificate.stop_reason in ("max_rounds", "max_seconds"):
-            warnings.warn(
-                f"stopped ({certificate.stop_reason}) at a relative duality gap of "
-                f"{certificate.relative_gap:.1e}, asked for {self.tol:.0e}: raise "
-                f"{certificate.stop_reason} or lam, or standardise the columns of X",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        warn_if_short(certificate, self.tol, self._about_columns)
         if certificate.stop_reason == "interrupted":
             raise KeyboardInterrupt("fit interrupted; the best certified model so far is kept")
         return self

@@ -27,7 +27,7 @@ from zerogap.estimators.threads import run_all
 from zerogap.problem import Problem
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.checks import as_seed
-from zerogap.problem.validation import warn_if_short
+from zerogap.problem.validation import describe_columns, warn_if_short
 from zerogap.solvers import Auto, Result, solve
 from zerogap.solvers.dual_start import warm_duals
 from zerogap.solvers.protocol import Answer
@@ -102,7 +102,11 @@ class DropIn(OnProcessor):
         given = (problems, results, coef, intercept, convention, asked)
         self.certificate_ = certificate_of(*given)
         self._keep(coef, intercept, np.ndim(targets))
-        warn_if_short(self.certificate_, asked)
+        lost = self.certificate_.stop_reason in ("stalled", "rounding")
+        names = getattr(self, "feature_names_in_", None)
+        warn_if_short(
+            self.certificate_, asked, describe_columns(problems[0].rows, names) if lost else ""
+        )
         if self.certificate_.stop_reason == "interrupted":
             raise KeyboardInterrupt("fit interrupted; the best certified model so far is kept")
         return self

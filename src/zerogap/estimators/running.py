@@ -17,7 +17,12 @@ from zerogap.estimators.threads import Budget, run_all
 from zerogap.estimators.updates import start_without
 from zerogap.problem import Problem
 from zerogap.problem.checks import as_seed
-from zerogap.problem.validation import class_factors, describe_columns, describe_targets
+from zerogap.problem.validation import (
+    class_factors,
+    describe_columns,
+    describe_sizes,
+    describe_targets,
+)
 from zerogap.regions import KnownRegion, ProofWithoutRows
 from zerogap.rows import CSRRows, DenseRows
 from zerogap.solvers import SDCA, Auto, BlockSDCA, Result, Solver, as_solver, solve
@@ -54,11 +59,13 @@ class Running(BaseEstimator):
         jobs = effective_n_jobs(self.n_jobs) if several else 1
         results = self._run(problems, as_solver(self.solver), jobs, until)
         self._about_columns = ""
-        if any(result.stop_reason in ("stalled", "rounding") for result in results):
+        if _lack_digits(results):
             names = getattr(self, "feature_names_in_", None)
             numbers = loss.task == "regression"
             about_targets = describe_targets(targets[0], self.tol) if numbers else ""
-            self._about_columns = about_targets or describe_columns(X, names)
+            sizes = None if self.device == "cpu" else problems[0].host(problems[0].column_sizes)
+            about = describe_columns(X, names) if sizes is None else describe_sizes(sizes, names)
+            self._about_columns = about_targets or about
         return results
 
     def _solve_streamed(self, store: Store) -> list[Result]:
@@ -71,7 +78,13 @@ class Running(BaseEstimator):
             )
         self.n_features_in_, self.fingerprint_ = store.n_features, store.fingerprint
         method = solver if solver == Auto() else BlockSDCA()
-        return self._run(self._streamed_problems(store), method, 1)
+        problems = self._streamed_problems(store)
+        results = self._run(problems, method, 1)
+        self._about_columns = ""
+        if _lack_digits(results):
+            sizes = problems[0].shifted()[0].column_sizes
+            self._about_columns = describe_sizes(sizes, store.feature_names)
+        return results
 
     def _streamed_problems(self, store: Store) -> list[StreamedProblem]:
         """Return one problem per class to be separated, or the only one."""
@@ -192,3 +205,8 @@ class Running(BaseEstimator):
         if not same_classes:
             return None
         return W, b, alpha if len(alpha) == shape[0] else None
+
+
+def _lack_digits(results: list[Result]) -> bool:
+    """Tell whether a run has ended because of the columns, not because of a limit."""
+    return any(result.stop_reason in ("stalled", "rounding") for result in results)

@@ -18,7 +18,7 @@ from zerogap.paths.intervals import CoverLine, Reach, check_interval, cover
 from zerogap.problem import Problem
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.checks import as_seed
-from zerogap.problem.validation import warn_if_short
+from zerogap.problem.validation import describe_columns, warn_if_short
 from zerogap.rows import as_rows
 from zerogap.solvers import Result, as_solver, solve
 from zerogap.solvers.placement import check_device, problems_together
@@ -251,7 +251,9 @@ def path(
     if any(result.stop_reason == "interrupted" for result in results):
         raise KeyboardInterrupt
     for result in results:
-        warn_if_short(result.certificate, tol)
+        lost = result.stop_reason in ("stalled", "rounding") and device == "cpu"
+        about = describe_columns(problems[0].rows) if lost else ""
+        warn_if_short(result.certificate, tol, about)
     return _collect(np.array([problem.lam for problem in problems]), results, np.empty(0))
 
 

@@ -117,7 +117,7 @@ def _least_moves(matrix: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 def _equations(problem: Any, moves: Moves) -> np.ndarray:
     """Return what each move adds to lam S u, and to the sums of the dual variables."""
     rows = problem.rows.take(moves.row)
-    X = rows.X if hasattr(rows, "X") else rows._matrix().toarray()
+    X = rows.values if hasattr(rows, "values") else rows._matrix().toarray()
     if problem.fit_intercept:
         X = np.column_stack([X, np.ones(len(X))])
     weight, _ = problem._exact_weights

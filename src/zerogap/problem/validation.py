@@ -28,6 +28,7 @@ UNREMARKABLE_GAP = 1e-9  # relative: below, nobody is told that rounding ended a
 EPSILON = float(np.finfo(np.float64).eps)
 ADVICE = {
     "max_epochs": "raise max_epochs or lam",
+    "max_rounds": "raise max_rounds or lam",
     "max_seconds": "raise max_seconds or lam",
     "diverged": "raise lam",
     "stalled": "raise lam or tol",
@@ -218,29 +219,45 @@ def describe_columns(rows: Any, names: Any = None) -> str:
     >>> describe_columns(DenseRows(copies), ["metres", "feet"]).split(":")[0]
     'column 0 (metres) and column 1 (feet) nearly cancel'
     """
-
-    def name(j: Any) -> str:
-        return f"column {j}" if names is None else f"column {j} ({names[j]})"
-
     sizes = np.sqrt(rows.square_sums(np.full(rows.shape[0], 1.0 / rows.shape[0])))
+    several, left = _cancelling(rows) if _are_alike(sizes) else ([], 0.0)
+    if not several:
+        return describe_sizes(sizes, names)
+    listed = [_named(j, names) for j in several]
+    return (
+        f"{', '.join(listed[:-1])} and {listed[-1]} nearly cancel: a sum of multiples of them is "
+        f"{left:.0e} of their spread, of which double precision leaves too few digits at this lam"
+    )
+
+
+def describe_sizes(sizes: np.ndarray, names: Any = None) -> str:
+    """Say what `describe_columns` does of columns of which only the sizes are known.
+
+    Examples
+    --------
+    >>> describe_sizes(np.array([1e9, 1e-9]), ["money", "share"]).split(":")[0]
+    'column 0 (money) has values of about 1e+09, column 1 (share) of about 1e-09'
+    """
     present = np.flatnonzero(sizes)
     if not len(present):
         return "all columns of X are zero"
     large, small = present[sizes[present].argmax()], present[sizes[present].argmin()]
-    alike = sizes[large] < FAR_APART * sizes[small]
-    several, left = _cancelling(rows) if alike else ([], 0.0)
-    if several:
-        listed = ", ".join(map(name, several[:-1])) + f" and {name(several[-1])}"
-        return (
-            f"{listed} nearly cancel: a sum of multiples of them is {left:.0e} of their spread, "
-            f"of which double precision leaves too few digits at this lam"
-        )
-    if alike:
+    if _are_alike(sizes):
         return f"at this lam double precision leaves columns of about {sizes[large]:.0e} few digits"
     return (
-        f"{name(large)} has values of about {sizes[large]:.0e}, {name(small)} of about "
-        f"{sizes[small]:.0e}: double precision does not resolve both in one model at this lam"
+        f"{_named(large, names)} has values of about {sizes[large]:.0e}, {_named(small, names)} of "
+        f"about {sizes[small]:.0e}: double precision does not resolve both in one model at this lam"
     )
+
+
+def _are_alike(sizes: np.ndarray) -> bool:
+    """Tell whether all columns that are not zero have sizes that one model can have."""
+    present = sizes[sizes > 0.0]
+    return bool(len(present) and present.max() < FAR_APART * present.min())
+
+
+def _named(j: Any, names: Any) -> str:
+    return f"column {j}" if names is None else f"column {j} ({names[j]})"
 
 
 def describe_targets(y: np.ndarray, tol: float = 0.0) -> str:

@@ -128,6 +128,6 @@ def precise_differences(
 def dense_rows(problem: Any) -> np.ndarray:
     """Return the rows, with a one for the intercept, as doubles."""
     rows = problem.rows
-    X = rows.X if isinstance(rows, DenseRows) else rows._matrix().toarray()
+    X = rows.values if isinstance(rows, DenseRows) else rows._matrix().toarray()
     X = X.astype(np.float64, copy=False)
     return np.column_stack([X, np.ones(len(X))]) if problem.fit_intercept else X

@@ -113,12 +113,21 @@ class Rows(Struct):
     def centred(self) -> tuple[Self, np.ndarray]:
         """These rows minus an origin, and that origin; themselves and none if all is near zero.
 
-        Or if there is no memory for another copy: far columns cost steps and digits then.
+        Where there is no memory for another copy, dense rows subtract the origin at each reading.
         """
         origin = self._far_columns()
-        if not origin.any() or self._bytes_of_copy(origin) > free_memory():
+        if not origin.any():
             return self, origin[:0]
+        if self._bytes_of_copy(origin) > free_memory():
+            return self._minus_in_place(origin)
         return self.minus(origin), origin
+
+    def _minus_in_place(self, origin: np.ndarray) -> tuple[Self, np.ndarray]:
+        """Return these rows minus an origin, and that origin, without a copy; or them and none.
+
+        Sparse rows stay as they are: far columns cost steps and digits then.
+        """
+        return self, origin[:0]
 
     def _bytes_of_copy(self, origin: np.ndarray) -> float:
         """Return the memory that `minus` takes."""

@@ -1,4 +1,4 @@
-"""Rows of a dense matrix."""
+"""Rows of a dense matrix, and the same minus an origin."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from zerogap.rows.loops import add_few_moments, mirror
 from zerogap.rows.shifts import find_shift
 
 FEW_COLUMNS = 24  # up to which loops sum up moments faster than BLAS, which takes scaled copies
+EVERY = slice(None)
 BLOCK_ROWS = 128  # whose few columns stay in the first cache
 
 
@@ -35,6 +36,18 @@ class DenseRows(Rows):
     def stored(self) -> int:
         return self.X.size
 
+    @property
+    def values(self) -> np.ndarray:
+        """All values, without a copy if they are stored."""
+        return self.X
+
+    def _part(self, rows: slice, columns: slice = EVERY) -> np.ndarray:
+        """Return some of the values."""
+        return self.X[rows, columns]
+
+    def _minus_in_place(self, origin: np.ndarray) -> tuple[Any, np.ndarray]:
+        return ShiftedRows(self.X, origin), origin
+
     def _far_columns(self) -> np.ndarray:
         return find_shift(self.X if len(self.X) <= SAMPLED_ROWS else self.X[self._some()])
 
@@ -53,7 +66,7 @@ class DenseRows(Rows):
     def product(self, W: np.ndarray) -> np.ndarray:
         out = np.empty((self.shape[0], len(W)), np.result_type(self.X, W))
         for part in self._parts(W):
-            out[part] = self.X[part] @ W.T
+            out[part] = self._part(part) @ W.T
         return out
 
     def dense(self) -> np.ndarray:
@@ -66,7 +79,7 @@ class DenseRows(Rows):
     def transposed_product(self, A: np.ndarray) -> np.ndarray:
         total = np.zeros((A.shape[1], self.shape[1]), np.result_type(self.X, A))
         for part in self._parts(A):
-            total += A[part].T @ self.X[part]
+            total += A[part].T @ self._part(part)
         return total
 
     def _parts(self, other: np.ndarray) -> Iterator[slice]:
@@ -78,8 +91,8 @@ class DenseRows(Rows):
         if d > FEW_COLUMNS or self.X.dtype != c.dtype:
             return super().transposed_times(c)
         if self.X.size <= BLOCK:
-            return c @ self.X
-        return sum((c[part] @ self.X[part] for part in slices(n, d)), np.zeros(d))
+            return c @ self.values
+        return sum((c[part] @ self._part(part) for part in slices(n, d)), np.zeros(d))
 
     def moments(self, h: np.ndarray) -> np.ndarray:
         """Return sum_i h_i x_i x_i' for h_i >= 0."""
@@ -101,7 +114,7 @@ class DenseRows(Rows):
         total, even = np.zeros((d, d)), bool((h == h[0]).all())  # as with parabolas
         roots = np.sqrt(h).astype(dtype)
         for part in slices(len(h), 4 * d):
-            scaled = self.X[part].astype(dtype, copy=not even)
+            scaled = self._part(part).astype(dtype, copy=not even)
             if not even:
                 scaled *= roots[part, None]
             total += scaled.T @ scaled
@@ -123,18 +136,18 @@ class DenseRows(Rows):
         """x_i . w  with  w = penalty.to_primal(u)"""
         total = 0.0
         for j in range(self.X.shape[1]):
-            total += np.float64(self.X[i, j]) * penalty.to_primal(u[j])
+            total += self.entry_value(i, j) * penalty.to_primal(u[j])
         return total
 
     def add_to(self, u, i, c):
         """u += c x_i"""
         for j in range(self.X.shape[1]):
-            u[j] += c * np.float64(self.X[i, j])
+            u[j] += c * self.entry_value(i, j)
 
     def add_squares(self, u, i, c):
         """u_j += c x_ij^2"""
         for j in range(self.X.shape[1]):
-            value = np.float64(self.X[i, j])
+            value = self.entry_value(i, j)
             u[j] += c * value * value
 
     def add_scores(self, z, i, W):
@@ -142,7 +155,7 @@ class DenseRows(Rows):
         for c in range(0, len(z), CLASSES):
             a, b, d = lanes(z, c), lanes(z, c + LANES), lanes(z, c + 2 * LANES)
             for j in range(self.X.shape[1]):
-                k, value = j * len(z) + c, np.float64(self.X[i, j])
+                k, value = j * len(z) + c, self.entry_value(i, j)
                 a = add_scaled(a, value, lanes(W, k))
                 b = add_scaled(b, value, lanes(W, k + LANES))
                 d = add_scaled(d, value, lanes(W, k + 2 * LANES))
@@ -155,7 +168,7 @@ class DenseRows(Rows):
         for c in range(0, len(step), CLASSES):
             a, b, d = lanes(step, c), lanes(step, c + LANES), lanes(step, c + 2 * LANES)
             for j in range(self.X.shape[1]):
-                k, value = j * len(step) + c, np.float64(self.X[i, j])
+                k, value = j * len(step) + c, self.entry_value(i, j)
                 put_lanes(U, k, add_scaled(lanes(U, k), value, a))
                 put_lanes(U, k + LANES, add_scaled(lanes(U, k + LANES), value, b))
                 put_lanes(U, k + 2 * LANES, add_scaled(lanes(U, k + 2 * LANES), value, d))
@@ -167,7 +180,7 @@ class DenseRows(Rows):
         """|x_i|^2"""
         total = 0.0
         for j in range(self.X.shape[1]):
-            value = np.float64(self.X[i, j])
+            value = self.entry_value(i, j)
             total += value * value
         return total
 
@@ -185,3 +198,45 @@ class DenseRows(Rows):
         for part in slices(len(order), self.X.shape[1]):
             np.take(self.X, order[part], axis=0, out=X[part])
         return type(self)(X)
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftedRows(DenseRows):
+    """Dense rows minus an origin, subtracted whenever they are read: no copy of them."""
+
+    origin: np.ndarray
+
+    @property
+    def values(self) -> np.ndarray:
+        return self.dense()
+
+    def _part(self, rows: slice, columns: slice = EVERY) -> np.ndarray:
+        return self.X[rows, columns] - self.origin[columns]
+
+    def _far_columns(self) -> np.ndarray:
+        return np.zeros(len(self.origin))
+
+    def minus(self, origin: np.ndarray) -> Self:
+        return type(self)(self.X, self.origin + origin)
+
+    def largest_entries(self) -> np.ndarray:
+        return np.maximum(self.X.max(axis=0) - self.origin, self.origin - self.X.min(axis=0))
+
+    def are_zero(self) -> np.ndarray:
+        return (self.origin == self.X).all(axis=1)
+
+    def dense(self) -> np.ndarray:
+        out = np.empty(self.shape)
+        for part in slices(*self.shape):
+            np.subtract(self.X[part], self.origin, out=out[part])
+        return out
+
+    def columns(self, places: np.ndarray) -> DenseRows:  # type: ignore[override]
+        return DenseRows(np.ascontiguousarray(self.X[:, places] - self.origin[places]))
+
+    def entry_value(self, i, k):
+        """The k-th value of row i"""
+        return np.float64(self.X[i, k]) - self.origin[k]
+
+    def take(self, order: np.ndarray) -> Self:
+        return type(self)(DenseRows(self.X).take(order).X, self.origin)

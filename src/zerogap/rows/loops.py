@@ -74,7 +74,7 @@ def add_few_moments(rows, h, lower, columns, start, stop):
         count = min(length, stop - first)
         for i in range(count):
             for j in range(columns.shape[0]):
-                columns[j, i] = np.float64(rows.X[first + i, j])
+                columns[j, i] = rows.entry_value(first + i, j)
         for j in range(columns.shape[0]):
             for i in range(count):
                 scaled[i] = h[first + i] * columns[j, i]

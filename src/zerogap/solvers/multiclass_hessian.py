@@ -214,7 +214,7 @@ class MulticlassHessian:
         """Return the sum over the rows: the entry [k, i, l, j] is of w_ki and w_lj."""
         rows = self.problem.rows
         if isinstance(rows, DenseRows) and rows.X.size <= FEW_VALUES:
-            matrix = self._products_at_once(rows.X)
+            matrix = self._products_at_once(rows.values)
         else:
             matrix = self._products()
         classes = self.problem.xp.arange(len(matrix))

@@ -89,7 +89,8 @@ def _inner_products(rows: Any) -> np.ndarray:
     n, d = rows.shape
     gram = np.zeros((n, n))
     for start in range(0, d, _COLUMNS_PER_PIECE):
-        part = rows.X[:, start : start + _COLUMNS_PER_PIECE].astype(np.float64, copy=False)
+        columns = slice(start, start + _COLUMNS_PER_PIECE)
+        part = rows._part(slice(n), columns).astype(np.float64, copy=False)
         gram += part @ part.T
     return gram
 
@@ -126,7 +127,7 @@ def rotated(problem: Problem) -> Coordinates:
     Rotations are products in twice the precision: what is left of near copies has all its digits.
     """
     rows = problem.rows
-    X = rows.X if isinstance(rows, DenseRows) else rows._matrix().toarray()
+    X = rows.values if isinstance(rows, DenseRows) else rows._matrix().toarray()
     given = twofold(X)
     basis = orthonormalised(_principal_axes(problem.share, given[0]))
     columns = matrix_product(given, basis)

@@ -105,7 +105,7 @@ class RowSystem:
     """
 
     def __init__(self, rows: Any, bends: np.ndarray, ridge: np.ndarray, intercept: bool) -> None:
-        self.X: Any = rows.X if hasattr(rows, "X") else rows._matrix()
+        self.X: Any = rows.values if hasattr(rows, "values") else rows._matrix()
         self.bends, self.ridge, self.intercept = bends, ridge, intercept
         (n, C, _), parts = bends.shape, []
         for of_class in ridge:
