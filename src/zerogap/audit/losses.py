@@ -10,7 +10,7 @@ from zerogap.losses import ResidualLoss
 
 @dataclass(frozen=True)
 class SquaredEpsilonInsensitive(ResidualLoss):
-    """Half the square of what the residual exceeds a tube of half-width ``eps`` by.
+    """Half the squared distance of the residual from the tube [-eps, eps].
 
     phi(z; y) = max(0, |z - y| - eps)^2 / 2
     phi*(-a; y) = -a y + eps |a| + a^2 / 2.

@@ -80,7 +80,7 @@ def objective(program: Program, w: np.ndarray, b: float) -> tuple[float, float]:
 
 
 def _difference(a: np.ndarray, b: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return a - b as rounded, and what rounding has taken from it, exactly (Knuth's TwoSum)."""
+    """Return a - b rounded, and the exact rounding error (Knuth's TwoSum)."""
     rounded = a - b
     part = rounded - a
     return rounded, (a - (rounded - part)) - (b + part)
@@ -158,7 +158,7 @@ def _at_vertex(program: Program, v: np.ndarray, w: np.ndarray, sizes: np.ndarray
 
 
 def lower_bound(program: Program, v: np.ndarray) -> float:
-    """Return a number that P is nowhere below, from any v: those outside their bounds are moved."""
+    """Return a lower bound of P, from any v: entries outside their bounds are moved to them."""
     X, y, p, q, alpha, free = program
     v = np.clip(v, (q - 1.0) * p, q * p)
     start = _quantile(y, p, q) if free else 0.0

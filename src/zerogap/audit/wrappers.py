@@ -1,4 +1,4 @@
-"""Models around models: which linear models they hold, and which data each of those has seen."""
+"""Models that wrap others: the linear models inside, and the data each one was fitted to."""
 
 from __future__ import annotations
 

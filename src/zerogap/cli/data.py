@@ -151,6 +151,6 @@ def _size(size: int) -> str:
 
 
 def _lines(name: str, text: str) -> list[tuple[str, str]]:
-    """Return a long text as rows, of which the first one has the name."""
+    """Wrap a long text into rows; the first row carries its name."""
     lines = textwrap.wrap(text, LINE_WIDTH - 10)
     return [(name if k == 0 else "", line) for k, line in enumerate(lines)]

@@ -128,7 +128,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """Return whole logarithms between two others, not more than six; both where there is none."""
+    """Return up to six whole numbers between two logarithms; these two if there is none."""
     first, last = math.ceil(low), math.floor(high)
     step = max(1, math.ceil((last - first) / 5))
     return [float(k) for k in range(first, last + 1, step)] or [low, high]

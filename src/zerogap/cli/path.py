@@ -120,7 +120,7 @@ def register(app: Any) -> None:
 def _validate(
     read: Input, lam_min: float, lam_max: float | None, options: dict[str, Any], advice: str
 ) -> Any:
-    """Return the curve; where a solve falls short, stop with advice that ends in this."""
+    """Return the curve; if a fit falls short, stop and say what to do."""
     from zerogap.paths import PathError
     from zerogap.sweeps import path_cv
 

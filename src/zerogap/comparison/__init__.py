@@ -137,7 +137,7 @@ def _follow(
     seed: int,
     options: dict[str, Any],
 ) -> Run:
-    """Run a solver, with a word to the caller at each record and at the end."""
+    """Run a solver; report each record, and the end, to the caller."""
     last: list[Record] = []
 
     def callback(record: Record) -> None:
@@ -152,7 +152,7 @@ def _follow(
 
 
 def _pass_on(result: Result) -> None:
-    """Pass Ctrl-C on, which `solve` has turned into an answer."""
+    """Raise KeyboardInterrupt again: `solve` has turned it into an answer."""
     if result.stop_reason == "interrupted":
         raise KeyboardInterrupt
 

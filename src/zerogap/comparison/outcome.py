@@ -49,7 +49,7 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """What a solver came to: medians over its runs, and the certificate with the largest gap."""
+    """How a solver did: medians over its runs, and the certificate with the largest gap."""
 
     name: str
     solver: str

@@ -1,4 +1,4 @@
-"""What there is of a GPU, and errors that say what is missing or went wrong."""
+"""Find the GPU and its libraries; errors say what is missing or went wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Move what estimators are given to the GPU; needs none before it is called."""
+"""Move the input of estimators to the GPU; importing this module needs no GPU."""
 
 from __future__ import annotations
 

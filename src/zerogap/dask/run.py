@@ -187,7 +187,7 @@ class Run:
         return w, b, self._proof(w, inner, np.zeros(1), sums, off)
 
     def look(self, phase: str, estimate: float) -> bool:
-        """Add up the dual sum anew, and audit the model that belongs to it."""
+        """Compute the dual sum from all rows again, and certify its model."""
         while True:
             try:
                 totals = self.workers.step(self.message("look"))
@@ -197,7 +197,7 @@ class Run:
                 self.restart(lost.totals)
 
     def estimated(self, phase: str, w: np.ndarray, primal: float, gap: float) -> None:
-        """Write down what is known of a point that is not certified."""
+        """Record a point whose gap is an estimate, not a certificate."""
         self.record(phase, w, self.b, Certificate(primal, primal - gap, gap), False)
 
     def record(

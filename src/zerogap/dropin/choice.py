@@ -46,7 +46,7 @@ class Choice:
         return self.scores.argmax(axis=1)
 
     def first_of(self, shape: tuple[int, ...]) -> Choice:
-        """Return the choice with the last axis of the settings counted first among equals."""
+        """Return the choice that, among equal scores, prefers the first along the last axis."""
         means = self.scores.mean(axis=0).reshape(shape[1:])
         place = np.unravel_index(means.T.argmax(), means.T.shape)
         return replace(self, best=int(np.ravel_multi_index(place[::-1], means.shape)))
@@ -59,7 +59,7 @@ class Choice:
 
     @property
     def within_standard_error(self) -> tuple[dict[str, Any], ...]:
-        """The settings that folds do not tell from the chosen one."""
+        """The settings whose mean score is within one standard error of the best."""
         means = self.scores.mean(axis=0)
         near = np.flatnonzero(means >= means[self.best] - self.standard_error)
         return tuple(self.settings[k] for k in near)

@@ -78,7 +78,7 @@ class TakesRows(BaseEstimator):
             raise NotFiniteError(error.value, error.row, error.column, name) from None
 
     def _has_own_names(self, X: Any) -> bool:
-        """Tell whether X is a table of the features themselves, and not of what they come from."""
+        """Tell whether the columns of X are the features, not raw columns for an encoder."""
         own = getattr(self, "feature_names_in_", ())
         return hasattr(X, "columns") and [*map(str, X.columns)] == [*own]
 

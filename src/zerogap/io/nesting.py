@@ -1,4 +1,4 @@
-"""How deeply JSON is nested, told before a parser calls itself for each list and object."""
+"""How deeply JSON is nested: to be known before a recursive parser reads it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def depth(text: bytes) -> int:
 
 
 class Rise:
-    """How far a text rises at most, piece by piece: quick, and sometimes more than it is deep.
+    """An upper bound of how deeply JSON is nested, quickly, one piece after another.
 
     Brackets in strings count, too, and those within one window of bytes are not told apart.
     """
@@ -35,7 +35,7 @@ class Rise:
         self.now = self.least = self.most = 0
 
     def add(self, piece: bytes) -> None:
-        """Look at the next bytes."""
+        """Count the brackets of the next bytes."""
         steps = _STEPS[np.frombuffer(piece, dtype=np.uint8)]
         if not len(steps):
             return

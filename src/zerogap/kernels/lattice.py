@@ -1,8 +1,8 @@
 """Rounding many numbers at once: the point of a lattice that is nearest to a given one.
 
 Doubles near some weights form a lattice: each weight moves by units in its last place.  Rounding
-each for itself is a bad choice where columns nearly cancel.  What rounding costs, e'He for what is
-off, is a squared distance in coordinates where H is one.  A reduced basis has short vectors, along
+each by itself is a bad choice where columns nearly cancel.  A rounding error e costs e'He, which is
+a squared distance in coordinates where H is one.  A reduced basis has short vectors, along
 which the nearest point is found one coordinate after another.
 
 References: L. Babai, "On Lovasz' lattice reduction and the nearest lattice point problem",
@@ -26,7 +26,7 @@ ROUNDS = 3  # a weight that has moved far has other units in its last place
 
 
 def rounded_along(w: np.ndarray, factor: Factor, free: int) -> np.ndarray:
-    """Return doubles near w for which e'He is small, H = LL' the factorised matrix, e what is off.
+    """Return doubles near w with a small e'He: e is the rounding error, H = LL' was factorised.
 
     The first `free` numbers keep twice the precision: they make up for what the others cost.
     """
@@ -43,7 +43,7 @@ def rounded_along(w: np.ndarray, factor: Factor, free: int) -> np.ndarray:
 
 
 def _one_by_one(w: np.ndarray, factor: Factor, free: int) -> np.ndarray:
-    """Round one number after another, the last one first; those before it make up for its cost."""
+    """Return doubles near w with a small e'He, where e is the error and H = LL' was factorised.
     triangle, found = factor.triangle[0], rounded(w)
     off = np.zeros(len(found))  # in the units of the factor
     for j in range(len(found) - 1, -1, -1):
@@ -54,7 +54,7 @@ def _one_by_one(w: np.ndarray, factor: Factor, free: int) -> np.ndarray:
 
 
 def _made_up_for(w: np.ndarray, factor: Factor, free: int, found: np.ndarray) -> np.ndarray:
-    """Return doubles, and before them the free numbers that are the best ones for them."""
+    """Return the doubles, preceded by the free numbers that suit them best."""
     off = _off(w, found)[0] / factor.scale
     for j in range(free - 1, -1, -1):
         off[j] = -float(factor.triangle[0, j + 1 :, j] @ off[j + 1 :]) / factor.triangle[0, j, j]
@@ -64,12 +64,12 @@ def _made_up_for(w: np.ndarray, factor: Factor, free: int, found: np.ndarray) ->
 
 
 def _off(w: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Return what is to be added to w for the doubles that were found."""
+    """Return the doubles that were found minus w."""
     return add(twofold(found), -w)
 
 
 def _place(vectors: np.ndarray, w: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Return where doubles are, seen from w."""
+    """Return the doubles minus w, in the coordinates of the vectors."""
     return matrix_product(_off(w, found)[:, None, :], vectors)
 
 
@@ -78,7 +78,7 @@ def _cost(vectors: np.ndarray, w: np.ndarray, found: np.ndarray) -> float:
 
 
 def _nearest(vectors: np.ndarray, w: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Return doubles that are nearer to w, from others by moves of a reduced basis."""
+    """Return doubles nearer to w than those found: moved along a reduced basis."""
     sizes = np.sqrt(np.square(vectors[0]).sum(axis=1))
     used = (np.diagonal(vectors[0]) != 0.0) & (found != 0.0)
     units = np.spacing(np.abs(found[used]))

@@ -29,7 +29,7 @@ def precise_scores(rows: Any, w: np.ndarray, b: float, aim: Any, b_low: float = 
 
 
 def precise_dual_sum(rows: Any, weight: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """Return sum_i weight_i alpha_i x_i, and then what rounding has taken from it."""
+    """Return sum_i weight_i alpha_i x_i, followed by its rounding error."""
     sums = np.zeros((2, rows.shape[1]))
     for block in rows.blocks():
         _add_rows(rows, weight, alpha, *sums, *block)
@@ -37,7 +37,7 @@ def precise_dual_sum(rows: Any, weight: np.ndarray, alpha: np.ndarray) -> np.nda
 
 
 def precise_sum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return sum_i x_i y_i, and then what rounding has taken from it."""
+    """Return sum_i x_i y_i, followed by its rounding error."""
     return np.array(_dot(x, y))
 
 
@@ -59,7 +59,7 @@ def totals_by_class(codes: np.ndarray, x: np.ndarray | None, count: int) -> np.n
 
 
 def joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Add up sums that know what rounding has taken from them."""
+    """Add up sums that carry their rounding errors."""
     total = first[0] + second[0]
     back = total - first[0]
     rest = (first[0] - (total - back)) + (second[0] - back)
@@ -67,14 +67,14 @@ def joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def precise_votes(y: np.ndarray, share: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """Return the votes of each class for each other one, and then what rounding took from them."""
+    """Return the votes of each class for each other one, followed by their rounding errors."""
     flow = np.zeros((2, alpha.shape[1], alpha.shape[1]))
     _add_votes(y, share, alpha, *flow)
     return flow
 
 
 def imbalance(flow: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return by how much the votes of each class and those for it differ, and how far that is off.
+    """Return the votes of each class minus the votes for it, and a bound of the error of that.
 
     That is sum_i s_i a_ik for each class k, if each row's own dual variable is minus the sum of
     its others.  The votes are the sum of all matrices of `precise_votes`, of so many rows.
@@ -86,7 +86,7 @@ def imbalance(flow: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def precise_rest(alpha: np.ndarray) -> np.ndarray:
-    """Return what is missing in each row for a sum of zero."""
+    """Return what each row lacks to sum to zero."""
     total, low = np.zeros((2, len(alpha)))
     for column in alpha.T:
         new = total + column

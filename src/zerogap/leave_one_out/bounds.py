@@ -158,14 +158,14 @@ class PrimalDualPair:
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The point from which rows are measured, and their distances from it, or a little more."""
+    """The point from which rows are measured, and upper bounds of their distances from it."""
 
     point: np.ndarray
     distances: np.ndarray
 
     @classmethod
     def of(cls, pair: PrimalDualPair) -> Origin:
-        """Return zero or, with an intercept, the mean of the rows that hold it in its place."""
+        """Return zero or, with an intercept, the mean of the rows that its value depends on."""
         problem, at = pair.problem, pair.at
         if not problem.fit_intercept:
             return cls(np.zeros(problem.shape[1]), pair.lengths)

@@ -149,7 +149,7 @@ def recertify_rows(
 def settle(
     stored: Certificate, find: Callable[[int], Audit], problems: list[Any], same: bool, effort: int
 ) -> Recertified:
-    """Compare a stored certificate with what `find` proves with so many epochs, first with none."""
+    """Compare a stored certificate with what `find` proves: at once, then after `effort` epochs."""
     found = find(0)
     pairs = _pairs(stored, found)
     if not all(np.isclose(a.primal, b.primal, _ROUNDING, 1e-300) for a, b in pairs):

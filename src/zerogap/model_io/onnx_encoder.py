@@ -124,7 +124,7 @@ def _calendar(graph: Any, days: str, key: str) -> tuple[str, str]:
 
 
 def _text(graph: Any, column: Text, key: str) -> str:
-    """Take words apart and weigh them."""
+    """Split texts into words, and weigh these."""
     counts = graph.node(
         "TfIdfVectorizer",
         [_split(graph, column, key)],
@@ -142,7 +142,7 @@ def _text(graph: Any, column: Text, key: str) -> str:
 
 
 def _hashed(graph: Any, column: HashedText, key: str) -> str:
-    """Take words apart and count each at the place of its hash."""
+    """Split texts into words, and count each word at the place of its hash."""
     words = _split(graph, column, key)
     hashes = graph.node("MurmurHash3", [words], domain=_MICROSOFT, seed=0, positive=0)
     wide = graph.node("Cast", [hashes], to=graph.onnx.TensorProto.INT64)

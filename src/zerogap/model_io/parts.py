@@ -84,7 +84,7 @@ def allowed_gap(primal: float, gap: float) -> float:
 
 
 def _found_again(known: ProofWithoutRows | KnownRegion) -> Region:
-    """Return where the optimum is; where rounding decides, with room for a gap found again."""
+    """Return where the optimum is; if rounding dominates the gap, allow for another rounding."""
     if isinstance(known, KnownRegion) or known.proof.rounding <= 0.5 * known.proof.gap:
         return known.region
     proof = known.proof

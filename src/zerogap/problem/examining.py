@@ -188,7 +188,7 @@ class Examining(Proving, OnProcessor):
 
     @property
     def has_two_kinds(self) -> bool:
-        """Whether rows of the same class are alike to models without weights."""
+        """Whether a constant model has the same loss on all rows of a class."""
         return self.loss.task == "classification" and not self.on_device
 
     def constant_loss(self, b: Any) -> float:

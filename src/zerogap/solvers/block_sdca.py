@@ -129,7 +129,7 @@ class BlockSDCA(Solver):
         return count
 
     def _take_up(self, problem: Any, state: BlockState) -> _Near:
-        """Return the block to visit, which may have to be read, and a pass to be begun."""
+        """Return the block to visit; begin a pass and read the block where that is due."""
         if state.stream is None:
             self._restore(problem, state)
         if state.step >= len(state.blocks) + problem.window - 1 or not len(state.blocks):
@@ -236,7 +236,7 @@ class BlockSDCA(Solver):
         near.moved[rows] = moved
 
     def _give_back(self, problem: Any, state: BlockState, place: int, near: _Near) -> None:
-        """Write down what a block has found."""
+        """Store the dual variables of a block in those of all rows."""
         for _, span, rows, places in self._origins(problem, state, state.blocks[place]):
             for column, values in ((state.alpha, near.alpha), (state.moved, near.moved)):
                 block = column[span]
@@ -244,7 +244,7 @@ class BlockSDCA(Solver):
                 column[span] = block
 
     def _put_down(self, problem: Any, state: BlockState) -> None:
-        """Give all blocks back, to be taken up where they were left."""
+        """Store the dual variables of all blocks in memory, and forget the blocks."""
         for place, near in state.near.items():
             self._give_back(problem, state, place, near)
         state.near.clear()

@@ -112,7 +112,7 @@ def _has_copies(problem: Problem) -> bool:
 
 
 def _smallest_pivot(moments: np.ndarray) -> float:
-    """Return what is left of a column, of length one, beside the others; zero if it is rounding."""
+    """Return how much of a unit column the others leave unexplained; zero if that is rounding."""
     sizes = np.sqrt(np.diagonal(moments))
     scale = 1.0 / np.where(sizes > 0.0, sizes, math.inf)
     moments = moments * scale * scale[:, None]

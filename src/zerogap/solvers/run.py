@@ -137,7 +137,7 @@ class Run:
 
     @property
     def identity(self) -> str:
-        """What a checkpoint must be of to be of this run."""
+        """Text that tells this run from others; a checkpoint must have the same."""
         return f"{self.problem.fingerprint} {self.solver!r} seed {self.seed}"
 
     @property
@@ -176,7 +176,7 @@ class Run:
 
     @contextlib.contextmanager
     def _trusting(self) -> Iterator[None]:
-        """Blame the checkpoint for errors of a run that has just gone on from one."""
+        """Turn errors right after resuming into errors of the checkpoint."""
         try:
             yield
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

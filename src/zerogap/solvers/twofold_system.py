@@ -343,7 +343,7 @@ class TwofoldSystem:
         return self.table.problem.value_at(self.table.scores(w), self.table.weights(w))
 
     def gap_of(self, w: np.ndarray, alpha: np.ndarray) -> float:
-        """Return the gap of weights and dual variables, about."""
+        """Return an estimate of the gap of weights and dual variables."""
         gap = sum(self._gap_parts(w, alpha))
         return gap if math.isfinite(gap) else math.inf
 

@@ -65,10 +65,10 @@ def vote(
 
 
 def as_centre(p: np.ndarray, doubt: float = 0.0) -> np.ndarray:
-    """Return the logarithms of votes, none of which is zero, and so much of which are for anyone.
+    """Return the logarithms of votes after a share `doubt` of them was spread over all classes.
 
-    Far from the optimum classes without votes must be able to get some soon: after 30 epochs of
-    coordinate ascent, from votes as they were Newton's method took 47 steps, and so 18.
+    Far from the optimum, classes without votes must be able to get some soon.  After 30 epochs of
+    coordinate ascent Newton's method took 47 steps from the votes as they were, 18 from these.
     """
     votes = np.maximum((1.0 - doubt) * p + doubt / p.shape[1], LEAST_VOTE)
     return np.log(votes / votes.sum(axis=1, keepdims=True))

@@ -46,7 +46,7 @@ class Source:
     encoder: dict[str, Any] | None = None
 
     def pieces(self, position: Any) -> Iterator[Piece]:
-        """Yield the rows after a position, which an earlier piece has told, None for all rows."""
+        """Yield the rows after a position that an earlier piece gave; None means from the start."""
         raise NotImplementedError
 
 

@@ -124,7 +124,7 @@ class StreamedProblem(StreamedProving, OnProcessor):
         return self._found[name]
 
     def against(self, positive: int) -> StreamedProblem:
-        """Return the problem that separates another class from the rest, without a pass."""
+        """Return the problem of another class against the rest, without reading the store."""
         other = copy.copy(self)
         other.positive = positive
         other.__dict__.pop("fingerprint", None)
