@@ -43,7 +43,7 @@ def rounded_along(w: np.ndarray, factor: Factor, free: int) -> np.ndarray:
 
 
 def _one_by_one(w: np.ndarray, factor: Factor, free: int) -> np.ndarray:
-    """Return doubles near w with a small e'He, where e is the error and H = LL' was factorised.
+    """Round the numbers one by one from the last; earlier ones make up for later errors."""
     triangle, found = factor.triangle[0], rounded(w)
     off = np.zeros(len(found))  # in the units of the factor
     for j in range(len(found) - 1, -1, -1):
