@@ -185,8 +185,13 @@ class Solver(Parameters):
         return 1
 
     def story(self, problem: Problem, state: Any) -> str:
-        """Return what was run, for the certificate."""
-        return repr(self)
+        """Return what was run, for the certificate: the solver, and parameters that were chosen."""
+        chosen = [
+            f"{parameter.name}={getattr(self, parameter.name)!r}"
+            for parameter in fields(self)
+            if getattr(self, parameter.name) != parameter.default
+        ]
+        return f"{type(self).__name__}({', '.join(chosen)})"
 
     def extras(self, problem: Problem, state: Any) -> dict[str, float]:
         """Return further columns of the history that this solver knows."""
