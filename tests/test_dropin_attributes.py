@@ -165,7 +165,7 @@ def test_huber_keeps_to_its_limit_of_epochs(epochs):
 @pytest.mark.parametrize("name", ["LogisticRegression", "LogisticRegressionCV"])
 def test_an_elastic_net_without_a_share_of_l1_is_refused(name):
     share = "l1_ratios" if name.endswith("CV") else "l1_ratio"
-    model = getattr(linear_model, name)(**{share: None})
+    model = getattr(linear_model, name)(solver="saga", **{share: None})
     if not hasattr(model, "penalty"):
         pytest.skip("scikit-learn has removed the parameter")
     with pytest.raises(ValueError, match="l1_ratio"):

@@ -8,15 +8,19 @@ each fitted model also has a `certificate_`.
   like the square of the gradient that scikit-learn measures), of ``tol`` where it has kinks.
 - `solver`, `dual`, `selection`, `precompute`, learning rates and the like choose between methods of
   scikit-learn.  They are accepted and change nothing, except for ``solver="liblinear"``, which
-  regularises the intercept, there and here.
+  regularises the intercept, there and here.  What scikit-learn's methods do not take together
+  (``dual=True`` and lbfgs, say) is refused here, too, so that searches count it as failed.
 - `max_iter`: a number below scikit-learn's default limits the epochs; else 10 000 are allowed.
+  With 0 the weights stay where they start.
 - SGDClassifier and SGDRegressor divide sample weights by their mean, so that a weight of 2 is a row
   that occurs twice.  scikit-learn's do not: with them, weights of 2 also halve `alpha`.
 - HuberRegressor minimises over the scale, too, and is certified in all of its parameters together.
   QuantileRegressor, which has an L1 penalty, is solved as a linear program.
-- `n_iter_` counts epochs of our solvers, `solver_` repeats `solver`, and `t_` is 1.
+- `n_iter_` counts epochs of our solvers (in ridge models it is None where scikit-learn's solver
+  counts nothing), `solver_` repeats `solver`, and `t_` is 1.
 - Sample weights below zero are refused.
-- A class without weight (of `class_weight`, or in a fold) has an intercept of minus infinity.
+- A class without weight (of `class_weight`, of rows, or in a fold) has an intercept of minus
+  infinity, the limit that scikit-learn's solvers stop on their way to.
 - Objectives without a penalty, pure L1 elsewhere, and ``positive=True`` are fitted by
   scikit-learn's own solver, with a warning of the class `NothingProved` and `certificate_` None.
   `zerogap.certify` audits those with pure L1.

@@ -17,6 +17,7 @@ import numpy as np
 from sklearn import svm
 
 from zerogap.dropin.fit import DropIn, RegressorDropIn
+from zerogap.dropin.refused import liblinear_method
 
 __all__ = ["LinearSVC", "LinearSVR"]
 
@@ -35,6 +36,9 @@ class LinearSVC(DropIn, svm.LinearSVC):
 
     _keeps_float32 = False
 
+    def _refuse_method(self: Any, X: Any) -> None:
+        liblinear_method(self)
+
 
 class LinearSVR(RegressorDropIn, svm.LinearSVR):
     """scikit-learn's LinearSVR, certified: |w|^2 / 2 + b^2 / 2 + C sum s_i loss_i.
@@ -49,6 +53,9 @@ class LinearSVR(RegressorDropIn, svm.LinearSVR):
     """
 
     _keeps_float32 = False
+
+    def _refuse_method(self: Any, X: Any) -> None:
+        liblinear_method(self)
 
     def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
         super()._keep(coef, intercept, dimensions)

@@ -78,8 +78,13 @@ def problems_of(
     pure = convention.l1_ratio == 1
     problems: list[Problem | PureL1] = []
     for k, (target, weight) in enumerate(zip(targets, weights, strict=True)):
-        lam = np.asarray(convention.lam(float(np.sum(weight)), len(weight)))
-        strength = float(lam[k] if lam.ndim else lam)
+        lam = np.ravel(convention.lam(float(np.sum(weight)), len(weight)))
+        if len(lam) not in (1, len(targets)):
+            raise ValueError(
+                f"Number of targets and number of penalties do not correspond: "
+                f"{len(lam)} != {len(targets)}"
+            )
+        strength = float(lam[k if len(lam) > 1 else 0])
         free = convention.fit_intercept and not convention.penalised
         given = rows, target, convention.loss, strength, weight, free
         problems.append(PureL1(*given) if pure else Problem(*given, convention.l1_ratio))

@@ -23,6 +23,7 @@ from scipy.optimize import linprog
 from zerogap.audit.bound import Audit
 from zerogap.audit.convention import require
 from zerogap.audit.parts import Part
+from zerogap.problem.checks import check_weights
 from zerogap.problem.gap import gamma
 
 MOST_BETWEEN = 1_000  # dual variables between their bounds: as many as coefficients that are not 0
@@ -53,15 +54,14 @@ def program_of(model: Any, X: Any, y: Any, sample_weight: Any) -> Program:
     """State what a QuantileRegressor minimises on data."""
     require(model.alpha > 0, model, f"alpha={model.alpha!r}")
     y = np.asarray(y, dtype=np.float64).ravel()
-    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    kept = np.flatnonzero(weights)
+    share, _, _ = check_weights(sample_weight, len(y))
+    kept = np.flatnonzero(share)
     X = X.to_numpy() if hasattr(X, "to_numpy") else X
     rows = (
         sparse.csr_array(X, dtype=np.float64) if sparse.issparse(X) else np.asarray(X, np.float64)
     )
-    share = weights[kept] / weights.sum()
     given = float(model.quantile), float(model.alpha), bool(model.fit_intercept)
-    return Program(rows[kept], y[kept], share, *given)
+    return Program(rows[kept], y[kept], share[kept], *given)
 
 
 def objective(program: Program, w: np.ndarray, b: float) -> tuple[float, float]:

@@ -55,13 +55,13 @@ def linear_svm(model: Any) -> Convention:
 
 def logistic_regression(model: Any) -> Convention:
     """C sum s_i phi_i + penalty; liblinear regularises the intercept, the other solvers do not."""
-    if model.penalty == "elasticnet" and model.l1_ratio is None:
+    named: Any = getattr(model, "penalty", "deprecated")  # scikit-learn 1.10 removes it
+    if named == "elasticnet" and model.l1_ratio is None:
         raise ValueError("penalty='elasticnet' needs an l1_ratio between 0 and 1, got None")
-    penalty = {None: None, "deprecated": "elasticnet"}.get(model.penalty, model.penalty)
-    l1_ratio = {"l2": 0.0, "l1": 1.0}.get(penalty, model.l1_ratio or 0.0)
+    l1_ratio = {"l2": 0.0, "l1": 1.0}.get(named, model.l1_ratio or 0.0)
     multi_class = getattr(model, "multi_class", "auto")  # until scikit-learn 1.7
     require(multi_class in ("auto", "deprecated"), model, f"multi_class={multi_class!r}")
-    require(penalty is not None, model, "no penalty")
+    require(named is not None, model, "no penalty")
     return _logistic(model, float(model.C), float(l1_ratio))
 
 
@@ -70,9 +70,10 @@ def logistic_regression_cv(model: Any) -> Convention:
     require(model.refit, model, "refit=False, whose coefficients are means of those of the folds,")
     strengths, ratios = np.unique(model.C_), np.ravel(model.l1_ratio_)
     require(len(strengths) == 1, model, "a C for each class")
-    mixed = model.penalty in ("elasticnet", "deprecated")
+    named = getattr(model, "penalty", "deprecated")
+    mixed = named in ("elasticnet", "deprecated")
     chosen = ratios[0] if mixed and ratios[0] is not None else 0.0
-    return _logistic(model, float(strengths[0]), 1.0 if model.penalty == "l1" else float(chosen))
+    return _logistic(model, float(strengths[0]), 1.0 if named == "l1" else float(chosen))
 
 
 def _logistic(model: Any, C: float, l1_ratio: float) -> Convention:

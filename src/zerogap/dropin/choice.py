@@ -88,6 +88,8 @@ def choose(
     model of a fold; `scored` has further arguments of the score, by rows.
     """
     X, y, weights = data
+    if not settings:
+        raise ValueError("there is nothing to choose from: give at least one strength")
 
     def validate(fold: tuple[np.ndarray, np.ndarray]) -> list[Any]:
         train, test = fold

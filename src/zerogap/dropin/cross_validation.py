@@ -24,6 +24,7 @@ from zerogap.dropin.models import (
     RidgeClassifier,
     refuse_many_for_liblinear,
 )
+from zerogap.dropin.refused import logistic_method
 from zerogap.problem.validation import class_factors
 
 
@@ -46,6 +47,8 @@ class _Refitted(OnProcessor):
         settings = {name: getattr(self, name) for name in shared}
         if isinstance(self.alphas, str):
             return self._choose_of_all(X, y, sample_weight, self._base(**settings))
+        if np.size(self.alphas) == 0:
+            raise ValueError("alphas is empty: give at least one strength")
         super().fit(X, y, sample_weight=sample_weight, **params)  # type: ignore[misc]
         model = self._base(**settings, alpha=self.alpha_, random_state=0)
         if not np.all(np.asarray(self.alpha_) > 0):
@@ -169,6 +172,7 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
     def fit(self: Any, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
         """Choose C and l1_ratio by cross-validation, and fit to all rows."""
         ratios = self._ratios()
+        logistic_method(self, ratios)
         data, folds, scored = self._data(X, y, sample_weight, params)
         rows, labels, weights = data
         base = self._model(labels, weights)
@@ -204,10 +208,11 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
     def _ratios(self: Any) -> np.ndarray:
         """Set `l1_ratios_` as scikit-learn does, and return the shares of L1 to choose from."""
         given = not (self.l1_ratios is None or isinstance(self.l1_ratios, str))
-        if self.penalty == "elasticnet" and not given:
+        named = getattr(self, "penalty", "deprecated")
+        if named == "elasticnet" and not given:
             raise ValueError("penalty='elasticnet' needs l1_ratios, a list of numbers in [0, 1]")
         self.l1_ratios_ = np.asarray(self.l1_ratios if given else [None])
-        fixed = {"l1": 1.0, "l2": 0.0}.get(self.penalty)
+        fixed = {"l1": 1.0, "l2": 0.0}.get(named)
         if given and fixed is None:
             return self.l1_ratios_.astype(np.float64)
         return np.full(len(self.l1_ratios_), fixed or 0.0)
@@ -223,6 +228,8 @@ class LogisticRegressionCV(_Searched, DropIn, linear_model.LogisticRegressionCV)
             intercept_scaling=self.intercept_scaling,
             random_state=self.random_state,
         )
+        if hasattr(self, "penalty"):  # scikit-learn 1.10 removes it
+            model.penalty = self.penalty
         model._known_classes = self.classes_
         return model
 

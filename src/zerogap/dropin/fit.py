@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,10 @@ from zerogap.solvers import Auto, Result, solve
 from zerogap.solvers.dual_start import warm_duals
 from zerogap.solvers.protocol import Answer
 
+NAMES = {"epochs": "max_iter", "lam": "alpha", "stronger": "raise alpha", "tol": "tol"}
+NAMES_OF_C = NAMES | {"lam": "lower C", "stronger": "lower C", "tol": "raise tol"}
 SMALLEST_GAP = 1e-20  # relative: below it a run ends at what rounding allows to prove
+ANY_GAP = 2.0  # relative: more than that of w = 0, so that a run ends where it starts
 ENOUGH_EPOCHS = 10_000  # unless `max_iter` is below scikit-learn's default: no fit has needed more
 
 
@@ -82,6 +86,7 @@ class DropIn(OnProcessor):
 
     def _fit_certified(self: Any, X: Any, y: Any, sample_weight: Any, **others: Any) -> Any:
         self._validate_params()
+        self._refuse_method(X)
         rows, targets = self._checked(X, y)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
@@ -103,13 +108,19 @@ class DropIn(OnProcessor):
         self.certificate_ = certificate_of(*given)
         self._keep(coef, intercept, np.ndim(targets))
         lost = self.certificate_.stop_reason in ("stalled", "rounding")
-        names = getattr(self, "feature_names_in_", None)
+        columns = getattr(self, "feature_names_in_", None)
         warn_if_short(
-            self.certificate_, asked, describe_columns(problems[0].rows, names) if lost else ""
+            self.certificate_,
+            asked,
+            describe_columns(problems[0].rows, columns) if lost else "",
+            names=NAMES_OF_C if hasattr(self, "C") else NAMES,
         )
         if self.certificate_.stop_reason == "interrupted":
             raise KeyboardInterrupt("fit interrupted; the best certified model so far is kept")
         return self
+
+    def _refuse_method(self: Any, X: Any) -> None:
+        """Refuse parameters that scikit-learn's methods do not take together."""
 
     def _posed(
         self: Any, X: Any, y: np.ndarray, sample_weight: Any, convention: Convention
@@ -165,16 +176,17 @@ class DropIn(OnProcessor):
         gap, epochs = self._gap(convention), self._epochs()
 
         def run(k: int) -> Result:
-            return solve(
+            found = solve(
                 problems[k],
                 Auto(),
-                tol=gap,
-                max_epochs=epochs,
+                tol=gap if epochs else ANY_GAP,
+                max_epochs=max(1, epochs),
                 warm_start=starts[k],
                 random_state=int(seeds[k]),
                 verbose=int(getattr(self, "verbose", 0)),
                 interrupt=stop,
             )
+            return found if epochs else _stopped(found)
 
         if len(problems) == 1:
             return [run(0)]
@@ -195,7 +207,7 @@ class DropIn(OnProcessor):
         """Return how many epochs to run at most: `max_iter`, if it is below its default."""
         default = type(self)().max_iter
         short = self.max_iter is not None and (default is None or self.max_iter < default)
-        return max(1, int(self.max_iter)) if short else ENOUGH_EPOCHS
+        return int(self.max_iter) if short else ENOUGH_EPOCHS
 
     def _starts(self: Any, problems: list[Problem], convention: Convention) -> list[Any]:
         """Return where to begin: what was given, direct solutions, or near the previous fit."""
@@ -232,7 +244,8 @@ class DropIn(OnProcessor):
 
     def _epochs_of(self: Any, certificate: Certificate) -> int:
         """Return the epochs of a fit: at least one, or none if it began at the previous fit."""
-        least = 0 if getattr(self, "warm_start", False) and hasattr(self, "n_iter_") else 1
+        again = getattr(self, "warm_start", False) and hasattr(self, "n_iter_")
+        least = 0 if again or getattr(self, "max_iter", None) == 0 else 1
         return max(least, int(np.ceil(certificate.epochs)))
 
 
@@ -264,6 +277,14 @@ class BinarizedDropIn(DropIn):
 def _with_duals(problem: Problem, start: Answer | None) -> Answer | None:
     """Return a start with dual variables: `solve` certifies it as it is, before its first step."""
     return start and (*start[:2], warm_duals(problem, start))
+
+
+def _stopped(result: Result) -> Result:
+    """Return where a run of no epochs ended: at its limit, not at the gap that was asked for."""
+    reason = "max_epochs"
+    return replace(
+        result, certificate=replace(result.certificate, stop_reason=reason), stop_reason=reason
+    )
 
 
 def _checked_start(coef: Any, intercept: Any, count: int, d: int) -> list[Any]:

@@ -26,7 +26,7 @@ from sklearn import linear_model
 from sklearn.utils.validation import _check_sample_weight
 
 from zerogap.audit.convention import UnknownObjective
-from zerogap.dropin.fit import SMALLEST_GAP, RegressorDropIn
+from zerogap.dropin.fit import NAMES, SMALLEST_GAP, RegressorDropIn
 from zerogap.losses import Huber
 from zerogap.problem import Problem
 from zerogap.problem.centring import centred
@@ -70,7 +70,7 @@ class HuberRegressor(RegressorDropIn, linear_model.HuberRegressor):
         self.outliers_ = np.abs(targets - rows @ self.coef_ - self.intercept_) > (
             self.scale_ * self.epsilon
         )
-        warn_if_short(found, run.asked)
+        warn_if_short(found, run.asked, names=NAMES)
         return self
 
     def _previous(self: Any, n_features: int) -> tuple[float, Answer] | None:
@@ -95,7 +95,7 @@ class _Scales:
         if not spread > 0:
             raise UnknownObjective("HuberRegressor of constant targets has no scale")
         self.scale = spread
-        self.limit = model._epochs()
+        self.limit = max(1, model._epochs())
 
     def slope(self, log_scale: float, gap: float = SMALLEST_GAP) -> float:
         """Return the slope of min F / S at a scale, and keep the solution there.

@@ -17,17 +17,20 @@ from zerogap.audit.convention import Convention, problems_of, targets_of
 from zerogap.audit.parts import bare
 from zerogap.dropin.direct import METHODS, shape_of_one_column
 from zerogap.dropin.fit import BinarizedDropIn, DropIn, RegressorDropIn
+from zerogap.dropin.refused import logistic_method, ridge_method
 from zerogap.problem import Problem
 from zerogap.problem.certificate import Certificate
 from zerogap.solvers import Result
 from zerogap.solvers.history import History
+
+COUNTED = ("lsqr", "sag", "saga")  # solvers of ridge regression with a number of iterations
 
 
 class LogisticRegression(DropIn, linear_model.LogisticRegression):
     """scikit-learn's LogisticRegression, certified: C sum s_i log-loss_i + penalty.
 
     A class of weight zero has no optimal intercept: the objective falls as it goes to minus
-    infinity, and that is its value here.
+    infinity, and that is its value here.  If all weight is on one class, the model is sure of it.
 
     Examples
     --------
@@ -45,6 +48,9 @@ class LogisticRegression(DropIn, linear_model.LogisticRegression):
     def _keeps_float32(self: Any) -> bool:  # type: ignore[override]
         return self._known_classes is None and self.solver != "liblinear"
 
+    def _refuse_method(self: Any, X: Any) -> None:
+        logistic_method(self, self.l1_ratio)
+
     def _find_classes(self: Any, y: np.ndarray) -> None:
         if self._known_classes is not None:
             self.classes_ = self._known_classes
@@ -53,31 +59,31 @@ class LogisticRegression(DropIn, linear_model.LogisticRegression):
         refuse_many_for_liblinear(self)
 
     def _fit_certified(self: Any, X: Any, y: Any, sample_weight: Any, **others: Any) -> Any:
-        """Fit; a fold of one class has the limit of all models as its optimum."""
-        if self._known_classes is None or len(found := np.unique(y)) > 1 or not self.fit_intercept:
-            return super()._fit_certified(X, y, sample_weight, **others)
-        rows, _ = self._checked(X, y)
-        K, code = len(self.classes_), np.searchsorted(self.classes_, found[0])
-        self.certificate_ = Certificate(0.0, 0.0, 0.0, stop_reason="converged")
-        b = np.where(np.arange(K) == code, 0.0, -np.inf) if K > 2 else np.array([np.inf])
+        """Fit; if all weight is on one class, the limit of all models is the optimum."""
         self._weighty = None
-        self._keep(np.zeros((len(b), rows.shape[1])), b if K > 2 or code else -b, 1)
-        return self
+        try:
+            return super()._fit_certified(X, y, sample_weight, **others)
+        except _OneClass as only:
+            K, one = len(self.classes_), np.arange(len(self.classes_)) == only.code
+            b = np.where(one, 0.0, -np.inf) if K > 2 else np.where(one[1:], np.inf, -np.inf)
+            self.certificate_ = Certificate(0.0, 0.0, 0.0, stop_reason="converged")
+            self._keep(np.zeros((len(b), self.n_features_in_)), b, 1)
+            return self
 
     def _posed(
         self: Any, X: Any, y: np.ndarray, sample_weight: Any, convention: Convention
     ) -> list[Problem]:
         """Leave classes without weight out of a joint model with a free intercept."""
-        self._weighty = None
-        joint = convention.loss.task == "multiclass" and convention.fit_intercept
-        if not joint or convention.penalised:
+        if not convention.fit_intercept:
             return super()._posed(X, y, sample_weight, convention)
-        there = bare(np.empty(0), classes=np.unique(y))  # a fold may lack classes
+        joint = convention.loss.task == "multiclass"
+        there = bare(np.empty(0), classes=np.unique(y)) if joint else self  # folds may lack some
         targets, weights = targets_of(there, y, sample_weight, convention)
         weighty = np.unique(targets[weights > 0])
-        if len(weighty) < 2:
-            raise ValueError(f"all weight is on one class, {there.classes_[weighty[0]]!r}")
-        if len(weighty) < len(self.classes_):
+        if len(weighty) == 1:
+            side = weighty[0] if joint else weighty[0] > 0
+            raise _OneClass(np.searchsorted(self.classes_, there.classes_[int(side)]))
+        if joint and len(weighty) < len(self.classes_):
             self._weighty = np.searchsorted(self.classes_, there.classes_[weighty])
             targets = np.searchsorted(weighty, targets).clip(max=len(weighty) - 1)
         return problems_of(convention, X, targets, weights)
@@ -86,7 +92,8 @@ class LogisticRegression(DropIn, linear_model.LogisticRegression):
         if self._weighty is not None:
             coef, intercept = self._with_all_classes(coef, intercept)
         super()._keep(coef, intercept, dimensions)
-        self.intercept_ = intercept if self.fit_intercept else np.zeros_like(intercept)
+        none: Any = 0.0 if self.solver == "liblinear" else np.zeros_like(intercept)
+        self.intercept_ = intercept if self.fit_intercept else none
         self.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
 
     def _with_all_classes(
@@ -100,12 +107,21 @@ class LogisticRegression(DropIn, linear_model.LogisticRegression):
         return W, b
 
 
+class _OneClass(Exception):
+    """All weight is on one class: the objective falls as its intercept grows."""
+
+    def __init__(self, code: Any) -> None:
+        super().__init__()
+        self.code = int(code)
+
+
 def refuse_many_for_liblinear(model: Any) -> None:
     """Refuse three classes or more with ``solver="liblinear"``, which has no joint model."""
     if model.solver == "liblinear" and len(model.classes_) > 2:
         raise ValueError(
-            "The 'liblinear' solver does not support multiclass classification (n_classes >= 3): "
-            "use another solver, or OneVsRestClassifier"
+            "The 'liblinear' solver does not support multiclass classification (n_classes >= 3). "
+            "Either use another solver or wrap the estimator in a OneVsRestClassifier to keep "
+            "applying a one-versus-rest scheme."
         )
 
 
@@ -117,13 +133,17 @@ class _Ridge(DropIn):
     def _gap(self: Any, convention: Convention) -> float:
         return 1e-17 if self.solver in ("auto", *METHODS) else super()._gap(convention)
 
+    def _refuse_method(self: Any, X: Any) -> None:
+        ridge_method(self, X)
+
     def _keep(self: Any, coef: np.ndarray, intercept: np.ndarray, dimensions: int) -> None:
         super()._keep(coef, intercept, dimensions)
         if len(coef) == 1 and (dimensions == 2 or is_classifier(self)):  # versions differ here
             self.coef_ = coef.reshape(*shape_of_one_column()[:-1], -1)
         self.solver_ = self.solver
         epochs = [self._epochs_of(part) for part in _each(self.certificate_)]
-        self.n_iter_ = np.array(epochs, dtype=np.int32)
+        counted = self.solver in COUNTED  # scikit-learn's other methods count nothing
+        self.n_iter_ = np.array(epochs, dtype=np.int32) if counted else None
 
 
 class Ridge(_Ridge, RegressorDropIn, linear_model.Ridge):

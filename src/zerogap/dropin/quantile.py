@@ -11,7 +11,8 @@ from sklearn.utils.validation import _check_sample_weight
 
 from zerogap.audit.convention import UnknownObjective
 from zerogap.audit.quantile import objective, program_of, solve_program
-from zerogap.dropin.fit import RegressorDropIn
+from zerogap.dropin.fit import NAMES, RegressorDropIn
+from zerogap.dropin.refused import quantile_method
 from zerogap.problem.certificate import Certificate
 from zerogap.problem.validation import warn_if_short
 
@@ -35,6 +36,7 @@ class QuantileRegressor(RegressorDropIn, linear_model.QuantileRegressor):
     def _fit_certified(self: Any, X: Any, y: Any, sample_weight: Any, **others: Any) -> Any:
         """Solve the linear program, and prove how far the solution is from the optimum."""
         self._validate_params()
+        quantile_method(self, X)
         rows, targets = self._checked(X, y)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
@@ -57,5 +59,5 @@ class QuantileRegressor(RegressorDropIn, linear_model.QuantileRegressor):
             rounding=blur,
         )
         self._keep(found.w[None, :], np.array([found.b]), 1)
-        warn_if_short(self.certificate_, SOLVED_GAP)
+        warn_if_short(self.certificate_, SOLVED_GAP, names=NAMES)
         return self

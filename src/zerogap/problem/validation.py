@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 import zlib
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -27,13 +28,14 @@ PART_OF_LARGEST = 0.1  # from which a column is named beside the one with the la
 UNREMARKABLE_GAP = 1e-9  # relative: below, nobody is told that rounding ended a run before its tol
 EPSILON = float(np.finfo(np.float64).eps)
 ADVICE = {
-    "max_epochs": "raise max_epochs or lam",
-    "max_rounds": "raise max_rounds or lam",
-    "max_seconds": "raise max_seconds or lam",
-    "diverged": "raise lam",
-    "stalled": "raise lam or tol",
-    "rounding": "raise lam or tol",
+    "max_epochs": "raise {epochs} or {lam}",
+    "max_rounds": "raise max_rounds or {lam}",
+    "max_seconds": "raise max_seconds or {lam}",
+    "diverged": "{stronger}",
+    "stalled": "{stronger} or {tol}",
+    "rounding": "{stronger} or {tol}",
 }
+NAMES = {"epochs": "max_epochs", "lam": "lam", "stronger": "raise lam", "tol": "tol"}
 
 
 def sample_weights(sample_weight: Any, n: int) -> np.ndarray:
@@ -305,11 +307,14 @@ def _cancelling(rows: Any) -> tuple[list[int], float]:
     return sorted(used[named].tolist()), max(float(left[-1]), EPSILON)
 
 
-def warn_if_short(certificate: Certificate, tol: float, columns: str = "") -> None:
+def warn_if_short(
+    certificate: Certificate, tol: float, columns: str = "", names: Mapping[str, str] = NAMES
+) -> None:
     """Warn if a run ended short of its gap: say how far it is from the optimum, and what to do.
 
     `columns` is what `describe_columns` says of the data; without it nothing is said of runs that
-    rounding has stopped, which have computed what was asked for.
+    rounding has stopped, which have computed what was asked for.  `names` are those of the
+    parameters that the advice is about.
     """
     reason = certificate.stop_reason
     parts = certificate.parts or (certificate,)
@@ -323,6 +328,6 @@ def warn_if_short(certificate: Certificate, tol: float, columns: str = "") -> No
         f"stopped ({reason}) at a relative duality gap{which} of "
         f"{worst.relative_gap:.1e}, asked for {tol:.0e}: the objective {worst.primal:.6g} is at "
         f"most {worst.gap:.2g} above its optimum{'; ' if columns else ''}{columns}.  If that is "
-        f"not enough, {ADVICE[reason]}, or standardise the columns of X"
+        f"not enough, {ADVICE[reason].format(**names)}, or standardise the columns of X"
     )
     warnings.warn(message, ConvergenceWarning, stacklevel=4)
