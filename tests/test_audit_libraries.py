@@ -32,6 +32,8 @@ CASES = [  # package, class, parameters, data
     ("cyanure", "Classifier", {"loss": "sqhinge", "lambda_1": 0.1, "tol": 1e-10}, (X, SIGNS)),
     ("cyanure", "LogisticRegression", {"lambda_1": 0.1, "tol": 1e-10}, (X, SIGNS)),
     ("cyanure", "LinearSVC", {"lambda_1": 0.1, "tol": 1e-10}, (X, SIGNS)),
+    ("cyanure", "Lasso", {"lambda_1": 0.05, "tol": 1e-10}, (XR, YR)),
+    ("cyanure", "L1Logistic", {"lambda_1": 0.02, "tol": 1e-10}, (X, SIGNS)),
     (
         "cyanure",
         "Regression",
@@ -76,6 +78,8 @@ CASES = [  # package, class, parameters, data
     ("snapml", "LogisticRegression", {"regularizer": 3.0, "fit_intercept": False}, (XM, YM)),
     ("snapml", "SupportVectorMachine", {"loss": "hinge", "fit_intercept": True}, (X, SIGNS)),
     ("snapml", "SupportVectorMachine", {"regularizer": 3.0, "loss": "squared_hinge"}, (X, SIGNS)),
+    ("snapml", "SnapLogisticRegression", {"regularizer": 3.0, "fit_intercept": True}, (X, SIGNS)),
+    ("snapml", "SnapSVMClassifier", {"regularizer": 3.0, "fit_intercept": True}, (X, SIGNS)),
 ]
 MORE = {  # what makes each library solve tightly
     "rehline": {"tol": 1e-10, "max_iter": 10**6},
@@ -277,3 +281,60 @@ def test_weights_of_several_classes_and_a_regularised_intercept():
         intercept_scaling=2.0,
     )
     assert audit.relative_gap <= 1e-8
+
+
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "none"])
+@pytest.mark.parametrize("epochs", [1, 10**5], ids=["loose", "tight"])
+@pytest.mark.parametrize("name", ["plq_ElasticNet_Regressor", "plqERM_ElasticNet"])
+def test_the_elastic_nets_of_rehline_have_its_objective(name, epochs, intercept):
+    rehline, weights = pytest.importorskip("rehline"), np.arange(150.0) % 4
+    if not hasattr(rehline, name) or (intercept and "ERM" in name):
+        pytest.skip("this class is not there, or has no intercept")
+    more = {} if "ERM" in name else {"fit_intercept": intercept, "intercept_scaling": 2.0}
+    loss = {"name": "huber", "tau": 0.5}
+    model = getattr(rehline, name)(loss=loss, C=0.3, l1_ratio=0.4, max_iter=epochs, **more)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(XR, YR, sample_weight=weights)
+    b = model.intercept_ if intercept else 0.0
+    left = np.abs(YR - XR @ model.coef_ - b)
+    v = np.append(model.coef_, b / 2.0)  # the intercept is the weight of a constant 2
+    data = 0.3 * weights @ np.where(left <= 0.5, left**2 / 2, 0.5 * (left - 0.25))
+    wanted = (data + 0.4 * np.abs(v).sum() + 0.3 * v @ v) / (0.3 * weights.sum())
+    audit = zg.certify(model, XR, YR, sample_weight=weights)
+    np.testing.assert_allclose(audit.primal, wanted, rtol=1e-9)
+    assert audit.at_least <= audit.gap
+    if epochs > 1:
+        assert audit.relative_gap <= 1e-4
+
+
+@pytest.mark.parametrize(("family", "target"), [("normal", YR), ("binomial", y * 1.0)])
+def test_glum_is_audited_at_the_strength_that_it_has_chosen(family, target):
+    glum, A = pytest.importorskip("glum"), XR if family == "normal" else X
+    given = {"l1_ratio": [0.3, 0.6], "n_alphas": 5, "cv": 3, "gradient_tol": 1e-9}
+    model = glum.GeneralizedLinearRegressorCV(family=family, max_iter=10**5, **given).fit(A, target)
+    z = A @ model.coef_ + model.intercept_
+    losses = (target - z) ** 2 / 2 if family == "normal" else np.logaddexp(0, z) - target * z
+    r, w = model.l1_ratio_, model.coef_
+    wanted = losses.mean() + model.alpha_ * (r * np.abs(w).sum() + (1 - r) * w @ w / 2)
+    audit = zg.certify(model, A, target)
+    np.testing.assert_allclose(audit.primal, wanted, rtol=1e-9)
+    assert audit.relative_gap <= 1e-5
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "parameters", "message"),
+    [
+        ("skglm", "MCPRegression", {}, "MCPRegression .* not convex"),
+        ("skglm", "WeightedLasso", {"weights": np.ones(5)}, "WeightedLasso .* each feature"),
+        ("skglm", "GroupLasso", {"groups": 1}, "GroupLasso .* groups of weights"),
+        ("celer", "GroupLasso", {"groups": 1}, "GroupLasso .* groups of weights"),
+        ("celer", "Lasso", {"weights": np.ones(5)}, "Lasso with weights of features"),
+        ("glum", "GeneralizedLinearRegressor", {"family": "poisson", "alpha": 1.0}, "family="),
+        ("glum", "GeneralizedLinearRegressor", {"alpha": 0.0}, "no penalty"),
+    ],
+)
+def test_unknown_objectives_of_libraries_are_refused_by_name(package, name, parameters, message):
+    model = getattr(pytest.importorskip(package), name)(**parameters).fit(XR, np.abs(YR))
+    with pytest.raises(UnknownObjective, match=message):
+        zg.certify(model, XR, np.abs(YR))

@@ -16,8 +16,8 @@ each fitted model also has a `certificate_`.
   that occurs twice.  scikit-learn's do not: with them, weights of 2 also halve `alpha`.
 - HuberRegressor minimises over the scale, too, and is certified in all of its parameters together.
   QuantileRegressor, which has an L1 penalty, is solved as a linear program.
-- `n_iter_` counts epochs of our solvers (in ridge models it is None where scikit-learn's solver
-  counts nothing), `solver_` repeats `solver`, and `t_` is 1.
+- `n_iter_` counts epochs of our solvers (also of ridge models, where it is None for some of
+  scikit-learn's), `solver_` repeats `solver`, and `t_` is 1.
 - Sample weights below zero are refused.
 - A class without weight (of `class_weight`, of rows, or in a fold) has an intercept of minus
   infinity, the limit that scikit-learn's solvers stop on their way to.

@@ -73,7 +73,7 @@ def snap_ml(part: Part) -> list[Part]:
     require(not getattr(model, "privacy", False), model, "privacy=True")
     require(getattr(model, "kernel", "linear") == "linear", model, "a kernel")
     losses: dict[str, Loss] = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
-    name = type(model).__name__
+    name = type(model).__name__.removeprefix("Snap")
     loss = {"LogisticRegression": Logistic(), "LinearRegression": Squared()}.get(name)
     scaling = float(model.intercept_scaling) if model.fit_intercept else 0.0
     convention = Convention(
@@ -90,7 +90,7 @@ def snap_ml(part: Part) -> list[Part]:
 
 
 def rehline(part: Part) -> list[Part]:
-    """|w|^2 / 2 + C sum s_i phi_i, the intercept the weight of a constant feature."""
+    """C sum s_i phi_i + |w|^2 / 2, or a mix with |w|_1; the intercept weighs a constant feature."""
     model, given = part.model, part.model.loss or {"name": "QR", "qt": 0.5}
     name = given["name"]
     losses: dict[str, Callable[[], Loss]] = {
@@ -106,6 +106,8 @@ def rehline(part: Part) -> list[Part]:
     }
     require(name in losses, model, f"loss={name!r}")
     require(not model.constraint, model, "constraints")
+    omega = getattr(model, "omega", None)
+    require(omega is None or not np.size(omega), model, "weights of features")
     classes: Any = getattr(model, "classes_", None)
     pairs = getattr(model, "multi_class", "") == "ovo" and len(classes) > 2
     require(not pairs, model, "multi_class='ovo'")
@@ -114,6 +116,7 @@ def rehline(part: Part) -> list[Part]:
     convention = Convention(
         losses[name](),
         from_C(float(model.C)),
+        float(getattr(model, "l1_ratio", 0.0)),
         fit_intercept=False,
         penalised=scaling,
         class_weight=getattr(model, "class_weight", None),
@@ -133,8 +136,9 @@ def glum(part: Part) -> list[Part]:
     require(not model.scale_predictors, model, "scale_predictors=True")
     usual = all(isinstance(P, str) and P == "identity" for P in (model.P1, model.P2))
     require(usual, model, "penalties of its own")
-    alpha = float(getattr(model, "alpha_", 0.0 if model.alpha is None else model.alpha))
-    l1_ratio = float(getattr(model, "l1_ratio_", model.l1_ratio))
+    chosen = hasattr(model, "alpha_")  # by cross-validation
+    alpha = float(model.alpha_ if chosen else model.alpha or 0.0)
+    l1_ratio = float(model.l1_ratio_ if chosen else model.l1_ratio)
     penalty = _mixed(alpha * l1_ratio, alpha * (1 - l1_ratio), model)
     convention = Convention(losses[family], fit_intercept=model.fit_intercept, **penalty)
     y = np.asarray(part.y)
@@ -206,12 +210,17 @@ LIBRARIES: dict[tuple[str, str], Callable[[Part], list[Part]]] = {
     ("celer", "Lasso"): celer,
     ("celer", "LogisticRegression"): celer_logistic,
     ("cyanure", "Classifier"): cyanure,
+    ("cyanure", "L1Logistic"): cyanure,
+    ("cyanure", "Lasso"): cyanure,
     ("cyanure", "LinearSVC"): cyanure,
     ("cyanure", "LogisticRegression"): cyanure,
     ("cyanure", "Regression"): cyanure,
     ("glum", "GeneralizedLinearRegressor"): glum,
     ("glum", "GeneralizedLinearRegressorCV"): glum,
+    ("rehline", "plqERM_ElasticNet"): rehline,
     ("rehline", "plqERM_Ridge"): rehline,
+    ("rehline", "plq_ElasticNet_Classifier"): rehline,
+    ("rehline", "plq_ElasticNet_Regressor"): rehline,
     ("rehline", "plq_Ridge_Classifier"): rehline,
     ("rehline", "plq_Ridge_Regressor"): rehline,
     ("skglm", "ElasticNet"): as_scikit_learn,
@@ -221,6 +230,27 @@ LIBRARIES: dict[tuple[str, str], Callable[[Part], list[Part]]] = {
     ("skglm", "SparseLogisticRegression"): skglm_logistic,
     ("snapml", "LinearRegression"): snap_ml,
     ("snapml", "LogisticRegression"): snap_ml,
+    ("snapml", "SnapLogisticRegression"): snap_ml,
+    ("snapml", "SnapSVMClassifier"): snap_ml,
     ("snapml", "SupportVectorMachine"): snap_ml,
     ("zerogap", "Glmnet"): glmnet,
+}
+
+_GROUPS = "has an L1 penalty of groups of weights"
+_SHARED = "has an L1 penalty of the weights of all targets together"
+
+#: package, class -> why no certificate can be given
+REFUSED_LIBRARIES: dict[tuple[str, str], str] = {
+    ("celer", "GroupLasso"): _GROUPS,
+    ("celer", "GroupLassoCV"): _GROUPS,
+    ("celer", "MultiTaskLasso"): _SHARED,
+    ("celer", "MultiTaskLassoCV"): _SHARED,
+    ("rehline", "CQR_Ridge"): "has several quantiles at once",
+    ("rehline", "ReHLine"): "has a loss of its own for each row",
+    ("rehline", "plqMF_Ridge"): "factorises a matrix, which is not convex",
+    ("skglm", "CoxEstimator"): "has a loss that no certificate is known for yet",
+    ("skglm", "GroupLasso"): _GROUPS,
+    ("skglm", "MCPRegression"): "has a penalty that is not convex",
+    ("skglm", "MultiTaskLasso"): _SHARED,
+    ("skglm", "WeightedLasso"): "has a penalty of its own for each feature",
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from zerogap.audit import scikit_learn as sk
 from zerogap.audit.convention import Convention, UnknownObjective, is_ours, package_of
+from zerogap.audit.libraries import REFUSED_LIBRARIES
 
 _ROWS = "has an L1 penalty of the weights of all targets together"
 _GREEDY = "adds feature after feature, and minimises nothing over all of them"
@@ -85,10 +86,12 @@ def convention_of(model: Any) -> Convention:
 
 def refusal(model: Any) -> UnknownObjective:
     """Return an error that says why a model cannot be certified, by name."""
-    name = _name_of(model)
-    if name in REFUSED:
+    package, name = package_of(model), _name_of(model)
+    key = package, type(model).__name__
+    if name in REFUSED or key in REFUSED_LIBRARIES:
+        why = REFUSED_LIBRARIES.get(key) or REFUSED[name]
         return UnknownObjective(
-            f"{name} cannot be certified: it {REFUSED[name]}"
+            f"{key[1] if key in REFUSED_LIBRARIES else name} cannot be certified: it {why}"
             + "; with loss= and lam= it is measured against another objective"
             * hasattr(model, "coef_")
         )
@@ -98,7 +101,7 @@ def refusal(model: Any) -> UnknownObjective:
             f"{name} cannot be certified: it has no coef_, and no linear models that are known"
         )
     return UnknownObjective(
-        f"no convention is known for {name}: give loss= and lam=, or use one of "
+        f"no convention is known for {name} of {package}: give loss= and lam=, or use one of "
         f"{', '.join(sorted(READERS))}"
     )
 

@@ -23,8 +23,6 @@ from zerogap.problem.certificate import Certificate
 from zerogap.solvers import Result
 from zerogap.solvers.history import History
 
-COUNTED = ("lsqr", "sag", "saga")  # solvers of ridge regression with a number of iterations
-
 
 class LogisticRegression(DropIn, linear_model.LogisticRegression):
     """scikit-learn's LogisticRegression, certified: C sum s_i log-loss_i + penalty.
@@ -142,8 +140,7 @@ class _Ridge(DropIn):
             self.coef_ = coef.reshape(*shape_of_one_column()[:-1], -1)
         self.solver_ = self.solver
         epochs = [self._epochs_of(part) for part in _each(self.certificate_)]
-        counted = self.solver in COUNTED  # scikit-learn's other methods count nothing
-        self.n_iter_ = np.array(epochs, dtype=np.int32) if counted else None
+        self.n_iter_ = np.array(epochs, dtype=np.int32)
 
 
 class Ridge(_Ridge, RegressorDropIn, linear_model.Ridge):
