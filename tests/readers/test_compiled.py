@@ -188,4 +188,5 @@ def test_codes_of_many_texts_are_told_apart():
 
 
 class _Plain:
-    sep, quote, decimal, encoding, skip_lines, header = ",", '"', ".", "utf-8", 0, False
+    sep, quote, decimal, encoding = ",", '"', ".", "utf-8"
+    skip_lines, header, below = 0, False, 0

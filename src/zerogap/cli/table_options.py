@@ -51,11 +51,20 @@ _FILE: dict[str, tuple[Any, Any]] = {
         Annotated[int, typer.Option(min=0, help="Lines to pass over before the table begins.")],
         0,
     ),
+    "skip_below": (
+        Annotated[
+            int,
+            typer.Option(
+                min=0, help="Lines below the names to pass over, as those of units or questions."
+            ),
+        ],
+        0,
+    ),
     "skip_bad_lines": (
         _flag("Leave out lines with more or fewer cells than the first.", "--skip-bad-lines"),
         False,
     ),
-    "quote": (_text("SIGN", "What cells are quoted by: ' or \".  Guessed."), None),
+    "quote": (_text("SIGN", "What cells are quoted by: ' or \", or none.  Guessed."), None),
     "comment": (_text("SIGN", "Pass over lines that begin with this, as #."), None),
     "sheet": (_text("NAME", "Sheet of a spreadsheet; the first if not given."), None),
     "missing": (

@@ -353,14 +353,23 @@ def _check_classes(given: Input) -> None:
     import numpy as np
 
     from zerogap.readers import DataError
+    from zerogap.readers.cells import MISSING_NUMBERS
 
     classes = np.unique(given.y).tolist()
     column = getattr(given.encoder, "target", None)
     target = f"the target {column!r}" if column else "the target"
     if len(classes) < 2:
+        rows = f"all {len(given.y):,} rows" if len(given.y) > 1 else "the only row"
         raise DataError(
-            f"{given.name}: {target} is {classes[0]!r} in all {len(given.y):,} rows, and a "
-            f"classifier needs two classes: choose another column by --target"
+            f"{given.name}: {target} is {classes[0]!r} in {rows}, and a classifier needs two "
+            f"classes: choose another column by --target"
+        )
+    if len(classes) > max(_FEW_CLASSES, len(given.y) // 2):
+        number = ", or --loss squared takes it for a number" if given.y.dtype.kind in "iuf" else ""
+        note(
+            "train",
+            f"{target} has {len(classes):,} classes in {len(given.y):,} rows: --target NAME "
+            f"chooses another column{number}",
         )
     counts = Counter(given.y.tolist())
     alone = [str(label) for label in classes if counts[label] == 1]
@@ -371,6 +380,14 @@ def _check_classes(given: Input) -> None:
             f"{target} is {alone[0]!r} in one row only: --missing {name} with --drop-missing "
             f"leaves it out",
         )
+    for label in classes:
+        if str(label).casefold() in MISSING_NUMBERS:
+            name = shlex.quote(str(label))
+            note(
+                "train",
+                f"{target} is {label!r} in {counts[label]:,} rows, a class like others: --missing "
+                f"{name} with --drop-missing leaves them out",
+            )
     alike = Counter(str(label).casefold() for label in classes)
     twins = [str(label) for label in classes if alike[str(label).casefold()] > 1]
     if twins:
@@ -383,6 +400,7 @@ def _fit(model: Any, given: Input, tol: float) -> None:
 
     with warnings.catch_warnings(), progress(tol, model.max_seconds) as show:
         warnings.simplefilter("ignore", ConvergenceWarning)  # the exit code and a line say it
+        warnings.filterwarnings("ignore", "The number of unique classes")  # a note has said it
         model.set_params(callback=show)
         weights = () if given.sample_weight is None else (given.sample_weight,)
         try:

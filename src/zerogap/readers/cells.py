@@ -36,6 +36,22 @@ MISSING_NUMBERS = (  # among numbers and dates also these, in capitals or not
         "#ref!",
     ),
     *("#value!", "#num!", "missing", "unknown", "not available", "n/d", "nd", "tbd"),
+    *("n.d.", "n. d.", "n.v.", "k. a.", "keine angabe", "unbekannt", "s/d", "s.d.", "sin datos"),
+    *("no data", "no answer", "not applicable", "inconnu", "desconocido", "(blank)", "(leer)"),
+    *(
+        "(vide)",
+        "#nv",
+        "#bezug!",
+        "#wert!",
+        "#zahl!",
+        "#n/d",
+        "#valeur!",
+        "-/-",
+        "*",
+        "…",
+        "\u2014",
+        "\u2013",
+    ),
     *("0000-00-00", "0000-00-00 00:00:00", "00/00/0000", "00.00.0000"),  # databases' word for it
 )
 CURRENCIES = (  # longer ones before those that they hold
@@ -56,6 +72,8 @@ _CLOCK = re.compile(
     r"^(?P<h>\d{1,3}):(?P<m>\d{2})(?::(?P<s>\d{2}))?(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?$"
 )
 _WITH_UNIT = r"^[-+(]*\d[\d.,' ]*?\s*(?P<unit>[\pL°µ²³‰\"][\pL°²³\"/.]{0,9})\)?$"
+_DIGITS = {chr(first + k): str(k) for first in (0x660, 0x6F0, 0x966, 0xFF10) for k in range(10)}
+_DIGITS |= {"\u066b": ".", "\u066c": ","}  # of Arabic numbers
 _BLANKS = "[\u00a0\u2007\u2009\u202f]"  # no-break, figure, thin and narrow spaces
 _GROUPS = {".": "[, '\u2019_]", ",": "[. '\u2019_]"}  # what parts thousands, by the decimal sign
 
@@ -110,6 +128,7 @@ def read_numbers(
 
     Times become hours.  The unit may follow each number.
     """
+    texts = with_plain_digits(texts)
     absent, apart = gone(texts, missing), shaped(texts)
     form = _forms(apart.shapes, decimal, unit)
     values = np.full(len(texts), np.nan)
@@ -204,6 +223,19 @@ def _add_hex(texts: Any, apart: Shaped, values: np.ndarray) -> None:
     found = pc.match_substring_regex(apart.shapes, "^0[xX][0-9a-fA-F]{1,16}$")
     for _, _, rows in apart.groups(found.to_numpy(zero_copy_only=False)):
         values[rows] = [float(int(text, 16)) for text in texts.take(rows).to_pylist()]
+
+
+def with_plain_digits(texts: Any) -> Any:
+    """Return texts whose digits, of Arabic, Indian or wide letters, are 0 to 9."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
+        return texts
+    if not pc.any(pc.match_substring_regex(texts, f"[{''.join(_DIGITS)}]")).as_py():
+        return texts
+    table = str.maketrans(_DIGITS)
+    return pa.array([text.translate(table) for text in texts.to_pylist()], pa.string())
 
 
 def common_unit(texts: Any) -> tuple[str, ...]:

@@ -58,6 +58,26 @@ def read_arrow(stream: Stream, has_index: bool) -> Any:
         return pa.Table.from_batches(batches, reader.schema)
 
 
+def as_text(table: Any, encoding: str | None) -> Any:
+    """Return a table whose columns of bytes are text, if they are; some programs do not say so."""
+    import pyarrow as pa
+
+    for k, field in enumerate(table.schema):
+        if field.type not in (pa.binary(), pa.large_binary()):
+            continue
+        column = table.column(k)
+        kind = pa.string() if field.type == pa.binary() else pa.large_string()
+        if encoding is not None:
+            texts = [None if v is None else v.decode(encoding) for v in column.to_pylist()]
+            column = pa.array(texts, kind)
+        try:
+            column = column.cast(kind)
+        except pa.ArrowInvalid:  # refused by name where it is used
+            continue
+        table = table.set_column(k, field.with_type(kind), column)
+    return table
+
+
 def _opened(stream: Stream, buffer_size: int) -> tuple[Any, Any]:
     """Return an open file twice: as it says that it is, and with texts as references."""
     import pyarrow as pa

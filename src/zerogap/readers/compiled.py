@@ -40,7 +40,7 @@ class Cutter:
 
         signs = [sign.encode() for sign in (dialect.sep, dialect.quote, dialect.decimal)]
         plain = dialect.encoding in ("utf-8", "utf-8-sig") and all(len(s) == 1 for s in signs)
-        if not plain:
+        if not plain or dialect.below:
             raise Unfit
         self.header = dialect.skip_lines, dialect.header
         self.signs = tuple(sign[0] for sign in signs)

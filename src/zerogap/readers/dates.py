@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zerogap.readers.cells import copied, distinct, gone
+from zerogap.readers.cells import copied, distinct, gone, with_plain_digits
 from zerogap.readers.shapes import digits, shaped
 
 DATE_ORDERS = ("ymd", "dmy", "mdy")
@@ -40,7 +40,7 @@ _TIME = (
     r"(?:[T ]+(?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<sec>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
     r" ?(?P<half>[AaPp]\.?[Mm]\.?)? ?"
     rf"(?P<zone>{'|'.join(sorted(_ZONES, key=len, reverse=True))})?"
-    r"(?:(?P<sign>[+-])(?P<zh>\d{2}):?(?P<zm>\d{2}))?(?: ?[\[(][A-Za-z_/ ]+[\])])?)?"
+    r"(?:(?P<sign>[+-])(?P<zh>\d{2}|\d)(?::?(?P<zm>\d{2}))?)?(?: ?[\[(][A-Za-z_/ ]+[\])])?)?"
 )
 _WEEKDAY = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*[.,]? +)?"
 _NAMED = f"(?P<month>{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})[a-zà-ÿ]*"
@@ -114,6 +114,7 @@ def fields(texts: Any, missing: tuple[str, ...] = ()) -> Fields:
     """Take texts apart as dates, shape by shape."""
     import pyarrow.compute as pc
 
+    texts = with_plain_digits(texts)
     apart, n = shaped(texts), len(texts)
     likely = [pc.match_substring_regex(apart.shapes, form.pattern) for form in _FORMS]
     wanted = np.logical_or.reduce([test.to_numpy(zero_copy_only=False) for test in likely])

@@ -16,9 +16,12 @@ from zerogap.readers.files import DataError
 from zerogap.readers.options import MOST_COLUMNS, SEPARATORS, TableOptions
 from zerogap.readers.respelling import (
     BLANKS,
+    ESCAPED,
     WHOLE_LINES,
+    WITH_ZEROS,
     Rule,
     are_quoted,
+    has_escapes,
     respelt_lines,
     rules,
 )
@@ -34,6 +37,13 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _CP1252_HOLES = frozenset(b"\x81\x8d\x8f\x90\x9d")
+_WORD = re.compile(rb"[A-Za-z\x80-\xff]+")
+_ODD = re.compile(  # between letters: what cp1252 has no letter for, nor a sign that joins them
+    rb"(?<=[A-Za-z\x80-\xff])[\x81\x84\x86-\x89\x8b\x8d\x8f\x90\x93-\x95\x98\x99\x9b\x9d\xa1-\xac\xae\xaf\xb1-\xb3"
+    rb"\xb6\xb8\xb9\xbb-\xbf\xd7\xf7]+[A-Za-z]"
+)
+_FEW_WORDS, _MOST_HIGH = 3, 0.6  # words with accents, and the most letters in them that have one
+_OTHERS = "cp1251 (Cyrillic), cp1250 (Polish), gbk, shift_jis, euc-kr, cp1253, cp850 or mac-roman"
 _CODE = re.compile(r"^0\d+$")
 _LIKELY = ("\t", ";", "|", ",")  # commas last: they also part digits
 NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "pipe", BLANKS: "blanks"}
@@ -56,6 +66,8 @@ class Dialect:
         Lines before that one.
     names : tuple of str
         Of the columns.
+    below : int
+        Records below that one that are no rows.
     coded : tuple of int
         Columns in which some of the first numbers begin with a zero, as codes do.
     """
@@ -68,12 +80,14 @@ class Dialect:
     header: bool = True
     skip_lines: int = 0
     names: tuple[str, ...] = ()
+    below: int = 0
     coded: tuple[int, ...] = ()
 
     def lines(self, text: Any) -> Any:
         """Return a reader of the records of a text file, which knows its lines."""
         lines = respelt_lines(text, self.rules)
-        return csv.reader(lines, delimiter=self.sep, quotechar=self.quote, strict=False)
+        quotes = {"quotechar": self.quote} if self.quote else {"quoting": csv.QUOTE_NONE}
+        return csv.reader(lines, delimiter=self.sep, strict=False, **quotes)
 
 
 def guess(
@@ -84,18 +98,23 @@ def guess(
     `whole` tells that the sample is all, `trained` is the decimal sign of the training data.
     """
     guesses: dict[str, str] = {}
-    encoding = options.encoding or _encoding(sample, whole)
+    encoding = options.encoding or _encoding(sample, whole, options.skip_bad_lines)
     text = _decoded(sample, encoding, whole).removeprefix("\ufeff")
     if options.encoding is None and encoding not in ("utf-8", "utf-8-sig"):
         guesses["encoding"] = encoding
     lines = io.StringIO(text, newline="").readlines()
     skip, sep = _above(lines, options, guesses)
     lines = lines[skip:]
+    if options.skip_bad_lines and "\0" in text:
+        lines = list(respelt_lines(lines, (WITH_ZEROS,)))
     how = _cut(lines, sep, kind, options, guesses)
+    if options.skip_bad_lines and "\0" in text:
+        how = replace(how, rules=(WITH_ZEROS, *how.rules))
     records = _records(lines, how)
     refuse_width(len(records[0]))
     if not options.skip_lines:
         refuse_title(records, "line", _numbers(lines, how, skip))
+    del records[1 : 1 + options.skip_below]
     decimal = options.decimal
     if decimal is None:
         texts = [cell.strip() for row in records[1:] for cell in row]
@@ -109,13 +128,14 @@ def guess(
     if header is None:
         header = _has_header(records, skip)
     names = tuple(name.strip() for name in options.names or (records[0] if header else ()))
-    names = _with_unnamed(names, records[header:])
+    names = _with_unnamed(names, records[header:], skip)
     coded = {k for row in records for k, cell in enumerate(row) if _CODE.match(cell.strip())}
     told: dict[str, Any] = {
         "decimal": decimal,
         "encoding": encoding,
         "header": header,
         "skip_lines": skip,
+        "below": options.skip_below,
     }
     return replace(how, names=names, coded=tuple(sorted(coded)), **told), guesses
 
@@ -159,11 +179,15 @@ def _cut(
         sep = _separator(lines, kind)
         if sep != ("\t" if kind == "tsv" else ","):
             guesses["separator"] = NAMES[sep]
-    quote = options.quote or '"'
+    quote = '"' if options.quote is None else options.quote
     if options.quote is None and _in_single_quotes(lines[0], sep):
         quote = guesses["quotes"] = "'"
     blanks = any(re.search(rf'{re.escape(sep)} +"', line) for line in lines)
-    return Dialect(sep, quote, rules(sep, options.comment, blanks and quote == '"'))
+    found = rules(sep, options.comment, blanks and quote == '"')
+    if quote == '"' and has_escapes(lines, sep):
+        guesses["quotes"] = "in cells after backslashes"
+        found = (ESCAPED, *found)
+    return Dialect(sep, quote, found)
 
 
 def _in_single_quotes(line: str, sep: str) -> bool:
@@ -214,7 +238,7 @@ def refuse_title(records: list[list[str]], line: str, numbers: list[int]) -> Non
         )
 
 
-def _with_unnamed(names: tuple[str, ...], rows: list[list[str]]) -> tuple[str, ...]:
+def _with_unnamed(names: tuple[str, ...], rows: list[list[str]], skip: int) -> tuple[str, ...]:
     """Return a name for each cell, also where all lines begin or end with one more than names."""
     if not names:
         return ("",) * len(rows[0])
@@ -230,35 +254,58 @@ def _with_unnamed(names: tuple[str, ...], rows: list[list[str]]) -> tuple[str, .
             raise DataError(
                 f"has {len(names)} names and {len(names) + 1} cells in each line: if the comma is "
                 f"the decimal sign and parts the cells, too, save the table with another "
-                f"separator; else --names A,B,... names all columns"
+                f"separator; else --names A,B,... --skip-lines {skip + 1} names all columns"
             )
     return ("", *names)
 
 
-def _encoding(sample: bytes, whole: bool) -> str:
+def _encoding(sample: bytes, whole: bool, skips: bool) -> str:
     for bom, name in _BOMS:
         if sample.startswith(bom):
             return name
-    if b"\0" in sample:
-        return _wide_encoding(sample)
+    if b"\0" in sample and (wide := _wide_encoding(sample, skips)):
+        return wide
     try:
         codecs.getincrementaldecoder("utf-8")().decode(sample, final=whole)
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
+        if not is_western(sample):
+            line = sample.count(b"\n", 0, error.start) + 1
+            raise DataError(
+                f"line {line}: is text in an encoding that cannot be guessed: give --encoding, as "
+                f"{_OTHERS}"
+            ) from None
         return fallback(sample)
     return "utf-8"
 
 
-def _wide_encoding(sample: bytes) -> str:
-    """Return the encoding without a mark in which most of the text is ASCII; refuse other zeros."""
+def _wide_encoding(sample: bytes, skips: bool) -> str | None:
+    """Return the encoding without a mark in which most of the text is ASCII; refuse other zeros.
+
+    `skips` tells that lines that hold them are left out.
+    """
     share = {k: sample[k::2].count(0) / max(1, len(sample[k::2])) for k in (0, 1)}
     for zeros, name in ((1, "utf-16-le"), (0, "utf-16-be")):
         if share[zeros] > _ZEROS_OF_UTF16 and share[1 - zeros] < 1.0 - _ZEROS_OF_UTF16:
             return name
+    if skips:
+        return None
     line = sample.count(b"\n", 0, sample.index(b"\0")) + 1
     raise DataError(
-        f"line {line}: holds zero bytes: the file is damaged, or its text has an encoding to be "
-        f"given, as --encoding utf-16-le"
+        f"line {line}: holds zero bytes: the file is damaged (--skip-bad-lines leaves such lines "
+        f"out), or its text has an encoding to be given, as --encoding utf-16-le"
     )
+
+
+def is_western(sample: bytes) -> bool:
+    """Tell whether what is not UTF-8 may be text in cp1252: letters with accents among others.
+
+    Not in most letters of most words, as in Cyrillic or Chinese, and no § or † between letters.
+    """
+    words = {word for word in _WORD.findall(sample) if len(word) > 1 and not word.isascii()}
+    if any(_ODD.search(word) for word in words):
+        return False
+    high = sum(byte >= 0x80 for word in words for byte in word)
+    return len(words) < _FEW_WORDS or high <= _MOST_HIGH * sum(map(len, words))
 
 
 def fallback(sample: bytes) -> str:

@@ -14,11 +14,35 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-_PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+
+def _by_pyarrow(raw: Any, codec: str) -> Any:
+    """Unpack what pyarrow can, and Python's own library cannot."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError(f"unpacking {codec} needs pyarrow: pip install 'zerogap[cli]'") from error
+    return io.BufferedReader(_Unpacked(pa.CompressedInputStream(raw, codec)))
+
+
+_PACKED: dict[bytes, Any] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+    b"]\0\0": lzma.open,  # the format before xz
+    b"\x28\xb5\x2f\xfd": partial(_by_pyarrow, codec="zstd"),
+    b"\x04\x22\x4d\x18": partial(_by_pyarrow, codec="lz4"),
+}
+_SUFFIXES = (".gz", ".bz2", ".xz", ".lzma", ".zst", ".lz4")
 _ZIP = b"PK\x03\x04"
+_DOCUMENTS = {  # a file in zips that are documents, and what these are
+    "content.xml": "an OpenDocument file: save its sheet as .xlsx or as CSV",
+    "word/document.xml": "a Word document: save its table as CSV",
+    "xl/workbook.bin": "a binary spreadsheet (.xlsb): save it as .xlsx or as CSV",
+}
 _DAMAGES = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _CHUNK = 1 << 20  # bytes read at a time
 
@@ -39,7 +63,8 @@ class Stream:
     """The unpacked bytes of a source, never more than `max_bytes` of them.
 
     `name` is what messages call it, `suffix` the extension under that of the compression, and
-    `packed` tells whether there is one.  `quoted` tells whether a double quote was among the bytes
+    `packed` tells whether there is one.  `zipped` is the format of what is a zip by itself, xlsx or
+    npz.  `quoted` tells whether a double quote was among the bytes
     so far.
     """
 
@@ -51,13 +76,15 @@ class Stream:
         self.quoted = False
         start = raw.peek(8)
         unpack = next((u for magic, u in _PACKED.items() if start.startswith(magic)), None)
-        inside = _zipped(raw) if start.startswith(_ZIP) and raw.seekable() else None
+        self.zipped, inside = "", None
+        if start.startswith(_ZIP) and raw.seekable():
+            self.zipped, inside = _zipped(raw)
         self.packed = unpack is not None or inside is not None
         self._body: Any = inside or (unpack(raw) if unpack else raw)
         self._count = 0
         known = getattr(inside, "name", name)
         suffixes = [s.lower() for s in Path(known).suffixes]
-        if suffixes and suffixes[-1] in (".gz", ".bz2", ".xz"):
+        if suffixes and suffixes[-1] in _SUFFIXES:
             suffixes.pop()
         self.suffix = suffixes[-1] if suffixes else ""
 
@@ -109,21 +136,41 @@ class Stream:
             raise DataError(f"is damaged or cut short: {error}") from error
 
 
-def _zipped(raw: Any) -> Any:
-    """Open the file in a zip of one file; None for spreadsheets and npz, which are zips too."""
+class _Unpacked(io.RawIOBase):
+    """What pyarrow unpacks, as a raw file of Python."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._stream.read(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def _zipped(raw: Any) -> tuple[str, Any]:
+    """Open the file in a zip of one file; tell spreadsheets and npz, which are zips too."""
     try:
         archive = zipfile.ZipFile(raw)
         names = [n for n in archive.namelist() if not n.endswith("/")]  # a folder
         names = [n for n in names if not n.startswith("__MACOSX/")]
         names = [n for n in names if Path(n).name and not Path(n).name.startswith(".")]
-        if any(name.endswith(".npy") or name == "[Content_Types].xml" for name in names):
-            return None
-        if len(names) == 1:
-            return archive.open(names[0])
+        what = next((what for name, what in _DOCUMENTS.items() if name in names), None)
+        if any(name.endswith(".npy") for name in names):
+            return "npz", None
+        if "[Content_Types].xml" in names and what is None:
+            return "xlsx", None
+        if len(names) == 1 and what is None:
+            return "", archive.open(names[0])
     except (*_DAMAGES, RuntimeError, UnicodeError) as error:
         raise DataError(f"is a zip that cannot be unpacked: {error}") from error
     finally:
         raw.seek(0)
+    if what is not None:
+        raise DataError(f"is {what}")
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     raise DataError(f"is a zip of {len(names)} files ({shown}): unpack the one to read")
 

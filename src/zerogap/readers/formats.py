@@ -27,7 +27,9 @@ _FOREIGN = {  # first bytes of files that are no tables here, and what to do
     b"SQLite format 3": "a SQLite database: export a table of it as CSV",
     b"\x89HDF": "an HDF5 file: save its table as CSV or Parquet",
     **dict.fromkeys((b"<!doctype", b"<html", b"<?xml", b"<table"), _PAGE),
-    b"\x28\xb5\x2f\xfd": "packed by zstd: unpack it first, or pack it by gzip",
+    **dict.fromkeys((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0"), "packed twice: unpack it once"),
+    b"PK\x05\x06": "an empty zip",
+    b"\x93NUMPY": "one array of NumPy: numpy.savez writes X and y to one file",
     b"<stata_dta>": f"a file of Stata: {_ROWS_OUT}",
     b"$FL2": f"a file of SPSS: {_ROWS_OUT}",
     bytes(12) + b"\xc2\xea\x81\x60": f"a file of SAS: {_ROWS_OUT}",
@@ -94,7 +96,9 @@ def _sniff(stream: Stream, known_table: bool) -> str:
     for magic, kind in _MAGIC.items():
         if start.startswith(magic):
             sheet = kind == "npz" and stream.suffix in (".xlsx", ".xlsm")
-            return "xlsx" if sheet else kind
+            return stream.zipped or ("xlsx" if sheet else kind)
+    if start[257:262] == b"ustar":
+        raise DataError("is a tar archive: unpack the file to read")
     for magic, what in _FOREIGN.items():
         if start.startswith(magic) or start[:100].lstrip().lower().startswith(magic):
             raise DataError(f"is {what}")

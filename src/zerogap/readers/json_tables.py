@@ -77,7 +77,8 @@ def _has_lists(table: Any) -> bool:
 def _object(number: int, line: str, skips: bool) -> Any:
     """Return the object of a line, None of an empty one, _BAD of one to leave out."""
     try:
-        return _parsed(line) if line.strip() else None
+        plain = line.strip().removesuffix(",")  # as in arrays whose brackets were cut off
+        return _parsed(plain) if plain else None
     except ValueError as error:
         if skips:
             return _BAD

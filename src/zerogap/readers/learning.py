@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zerogap.readers import cells, dates, reading
+from zerogap.readers import cells, dates, doubts, reading
 from zerogap.readers import columns as kinds
 from zerogap.readers.columns import Column
 from zerogap.readers.files import DataError
@@ -23,6 +23,8 @@ _SAMPLED_VALUES = 1 << 18  # values of a column that a median comes from, if not
 _FEW_UNITS = 6  # of numbers in one column; more are rather parts of names
 _ENOUGH_ROWS = 10_000  # a column that is mostly text in so many rows is not one of numbers
 _MOST_WORDS = 1 << 20  # counted at a time; the rare half is forgotten beyond
+_MOST_ABOVE = 6  # rows among which those of units or questions are
+_MOST_STRAYS = 4  # texts among numbers that are named
 _OTHER = {".": ",", ",": "."}
 _FORMS = {
     "percent": "percent as shares",
@@ -62,6 +64,8 @@ class Tally:
         orders = (options.date_order,) if options.date_order else dates.DATE_ORDERS
         self.orders = {order: _NumberTally(exact, options.dates) for order in orders}
         self.slashed = self.has_time = self.is_words = False
+        self.dated = 0  # cells in the form of a date, in whatever order
+        self.doubt = ""  # what numbers are rather
         self.units = units
         self.words: Counter[str] = Counter()
 
@@ -91,6 +95,7 @@ class Tally:
             self._first.add(values)
         else:
             values = reading.read_numbers(self.name, column, before, ".", self.options.missing)
+            self.doubt = self.doubt if before else doubts.of_numbers(values)
             self._miss(np.isnan(values), before)
             self._first.add(values)
 
@@ -155,6 +160,7 @@ class Tally:
         """Go on with the orders in which most of these texts, too, are dates."""
         apart = dates.fields(coded.texts)
         some = int(counts[~apart.absent].sum())
+        self.dated += int(counts[apart.known & apart.fine & ~apart.absent].sum())
         for order, tally in list(self.orders.items()):
             found = apart.read(order)
             bad = found.bad
@@ -238,6 +244,11 @@ class Tally:
             self._refuse_stray(tally, "numbers")
         return None
 
+    def refuse_stray_target(self) -> None:
+        """Refuse a column that is to be numbers and mostly is, but for some other text."""
+        for tally in self.decimals.values():
+            self._refuse_stray(tally, "numbers", "")
+
     def _order(self) -> str | None:
         """Return the order in which the texts are dates; None if they are none."""
         fits = [order for order, tally in self.orders.items() if tally.bad == 0]
@@ -265,17 +276,29 @@ class Tally:
         self.missing, self.first_missing = tally.missing, tally.first_missing
         return order
 
-    def _refuse_stray(self, tally: _NumberTally, what: str) -> None:
-        """Refuse a column that is mostly numbers, or dates, with some other text."""
+    def _refuse_stray(self, tally: _NumberTally, what: str, option: str = "--category") -> None:
+        """Refuse a column that is mostly numbers, or dates, with some other text.
+
+        The option takes the column for text.
+        """
         known = self.rows - tally.missing
         if tally.bad < (1.0 - _NUMERIC_SHARE) * known and tally.stray is not None:
             row, text = tally.stray
+            other = f", {option} {quote(self.name)} the column for text" if option else ""
+            rest = [t for t in tally.strays if t != text]
+            found = [text, *rest[: _MOST_STRAYS - 1]]
+            like = f", as are {', '.join(map(repr, found[1:]))}" if rest else ""
+            like += f" and {len(rest) + 1 - len(found)} more" if len(rest) >= len(found) else ""
+            named = " ".join(f"--missing {quote(t)}" for t in found)
+            takes = "take them for missing values" if rest else "takes it for a missing value"
+            rows = "the rows are" if rest else "the row is"
+            if 0 < tally.above == tally.bad:
+                other += f", --skip-below {tally.above} passes over it as no row"
             raise CellError(
                 row,
                 self.name,
-                f"{text!r} among {what}; --missing {quote(text)} takes it for a missing "
-                f"value (with --drop-missing, the row is left out), --category "
-                f"{quote(self.name)} the column for text",
+                f"{text!r} among {what}{like}; {named} {takes} (with --drop-missing, {rows} left "
+                f"out){other}",
             )
 
     def _filling(self, tally: _NumberTally) -> tuple[float | None, bool]:
@@ -318,6 +341,8 @@ class Tally:
             name = quote(self.name)
             units = self.units if self.units and len(self.units) < _FEW_UNITS else ()
             mixed = f" (numbers in {', '.join(units)}: write them in one unit)" if units else ""
+            if self.dated > _NUMERIC_SHARE * (self.rows - self.missing):
+                mixed = " (dates in several orders: write them as 2021-03-31)"
             notes.append(
                 f"column {self.name!r} becomes {len(kept):,} categories in {self.rows:,} "
                 f"rows{mixed}: --min-count 10 pools rare ones, --text {name} takes its words, "
@@ -361,6 +386,8 @@ class _NumberTally:
         self.low = np.inf
         self.first_missing = -1
         self.stray: tuple[int, str] | None = None
+        self.strays: dict[str, None] = {}
+        self.above = 0  # bad ones before the first number, among few rows
         self.forms: frozenset[str] = frozenset()
         self.sample: list[np.ndarray] = []
         self.rng: np.random.Generator | None = None  # made when needed: there may be 10^5 columns
@@ -398,6 +425,12 @@ class _NumberTally:
         if self.stray is None and counts[bad].any():
             row = int(np.argmax(bad[coded.places]))
             self.stray = before + row, str(coded.texts[int(coded.places[row])].as_py())
+        if not before:
+            first = bad[coded.places[:_MOST_ABOVE]]
+            self.above = int(np.argmin(first)) if not first.all() else 0
+        if bad.any() and len(self.strays) < _MANY_CATEGORIES:
+            some = coded.texts.take(np.flatnonzero(bad & (counts > 0))[:_MANY_CATEGORIES])
+            self.strays.update(dict.fromkeys(some.to_pylist()))
         self.bad += int(counts[bad].sum())
         if self.keeps:
             self.add(values[coded.places])

@@ -17,7 +17,7 @@ IMPUTATIONS = ("median", "mean", "most-frequent", "constant")
 _NAMED = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "\\t": "\t", "blanks": " "}
 _FILE = (
     *("sep", "decimal", "encoding", "header", "names", "skip_lines", "skip_bad_lines", "sheet"),
-    *("missing", "date_order", "quote", "comment"),
+    *("missing", "date_order", "quote", "comment", "skip_below"),
 )
 
 
@@ -40,11 +40,13 @@ class TableOptions:
         Names of the columns of a file that has none.
     skip_lines : int
         Lines to pass over before the table begins.
+    skip_below : int
+        Lines, or rows of a sheet, to pass over below the names: of units, or of questions.
     skip_bad_lines : bool
         Whether to leave out lines with more or fewer cells than the header.
     quote : str, optional
         What cells are quoted by; by default the double quote, or the single one where it is around
-        all names of columns.
+        all names of columns.  None where it is "none": quotes are letters then.
     comment : str, optional
         Lines that begin with it are passed over.
     sheet : str, optional
@@ -85,6 +87,7 @@ class TableOptions:
     header: bool | None = None
     names: tuple[str, ...] = ()
     skip_lines: int = 0
+    skip_below: int = 0
     skip_bad_lines: bool = False
     quote: str | None = None
     comment: str | None = None
@@ -109,7 +112,11 @@ class TableOptions:
         sep = None if self.sep is None else _NAMED.get(self.sep.lower(), self.sep)
         object.__setattr__(self, "sep", sep)
         _require(sep is None or (len(sep) == 1 and sep.isascii()), "--sep", self.sep, "one sign")
-        _require(self.quote is None or len(self.quote) == 1, "--quote", self.quote, "one sign")
+        if self.quote is not None and self.quote.lower() == "none":
+            object.__setattr__(self, "quote", "")
+        _require(
+            self.quote is None or len(self.quote) < 2, "--quote", self.quote, "one sign, or none"
+        )
         _require(self.comment != "", "--comment", self.comment, "a sign")
         _require(self.decimal in (None, ".", ","), "--decimal", self.decimal, ". or ,")
         _require(

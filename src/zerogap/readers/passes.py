@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from zerogap.readers import columns as kinds
-from zerogap.readers import reading
+from zerogap.readers import doubts, reading
 from zerogap.readers.encoder import Encoder
 from zerogap.readers.files import DataError
 from zerogap.readers.large import Retyped
@@ -63,6 +63,8 @@ def read_plain(
         for part in read_pieces(file, encoder, labelled=True):
             if file.retyped or X.nbytes > limit or part.y is None:
                 raise DataError("needs a look at all rows")
+            if not n:
+                doubts.tell(file, zip((c.name for c in encoder.columns), part.X.T, strict=True))
             before, n = n, part.rows
             if n > len(X):  # where it lies, which copies nothing
                 X.resize((n + n // _SPARE, encoder.n_features), refcheck=False)

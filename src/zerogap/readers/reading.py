@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from zerogap.readers import cells, dates
 from zerogap.readers.files import DataError
 
+_PLAIN = r"[-+]?(\d+\.?\d*|\.\d+|inf|infinity)(e[-+]?\d+)?"  # numbers that Python reads, without _
 BETWEEN_WORDS = r"[^\p{L}\p{N}]+"  # neither letters nor digits, of any script
 
 
@@ -27,6 +29,14 @@ def is_text(kind: Any) -> bool:
     if types.is_dictionary(kind):
         return is_text(kind.value_type)
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+
+
+def is_number(kind: Any) -> bool:
+    """Tell whether a pyarrow type is that of numbers or truth values."""
+    from pyarrow import types
+
+    tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
+    return any(test(kind) for test in tests)
 
 
 def is_date(kind: Any) -> bool:
@@ -55,6 +65,8 @@ def read_numbers(
         values = np.full(len(column), np.nan)
     else:
         values = _plain_numbers(name, column)
+        if missing and (absent := np.isin(values, as_numbers(missing))).any():
+            values = np.where(absent, np.nan, values)
     with np.errstate(over="ignore", invalid="ignore"):
         doubtful = not np.isfinite(values.sum())  # one pass, where all is well
     if doubtful and np.isinf(values).any():
@@ -65,6 +77,12 @@ def read_numbers(
             "infinity; write a number there, or --missing=inf takes it for a missing value",
         )
     return values
+
+
+def as_numbers(texts: tuple[str, ...]) -> np.ndarray:
+    """Return the numbers among texts that mean that there is no value, as -999 or inf."""
+    plain = (text for text in texts if re.fullmatch(_PLAIN, text, re.IGNORECASE))
+    return np.unique(np.fromiter(map(float, plain), np.float64))
 
 
 def _plain_numbers(name: str, column: Any) -> np.ndarray:
@@ -80,8 +98,7 @@ def _plain_numbers(name: str, column: Any) -> np.ndarray:
         )
     if kind.is_time(column.type) or kind.is_duration(column.type):
         column = _hours(column)
-    numeric = kind.is_integer, kind.is_floating, kind.is_boolean, kind.is_decimal
-    if not any(test(column.type) for test in numeric):
+    if not is_number(column.type):
         raise DataError(
             f"column {name!r} holds {column.type} values: turn them into numbers, "
             f"or leave the column out (--drop {name})"

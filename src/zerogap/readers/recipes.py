@@ -17,6 +17,7 @@ import numpy as np
 from zerogap.readers import cells, reading, tables
 from zerogap.readers import columns as kinds
 from zerogap.readers.columns import Column
+from zerogap.readers.doubts import refuse_open_quotes
 from zerogap.readers.encoder import Encoder
 from zerogap.readers.files import DataError
 from zerogap.readers.large import Retyped
@@ -122,6 +123,7 @@ class Recipe:
             )
         if self.options.drop_missing:
             self._learn_again_without_gaps()
+        refuse_open_quotes(self.file, [self.target, *self.tallies.values()])
         learnt: list[Column] = []
         left_out, notes = list(self.roles.left_out), self.file.notes
         for name, tally in self.tallies.items():
@@ -135,9 +137,12 @@ class Recipe:
                 notes.append(f"column {name!r} {why}; it is left out")
         if not learnt and left_out:
             name, reason = left_out[0]
+            reason = f"is left out by {reason}" if reason == "--drop" else reason
             raise DataError(f"has no column besides the target: column {name!r} {reason}")
         self._refuse_missing(learnt)
         tell_codes(self.file, learnt)
+        told = ((c.name, self.tallies[c.name].doubt) for c in learnt)
+        notes += [f"column {name!r} {doubt}" for name, doubt in told if doubt]
         if self.dropped:
             notes.append(f"left out {self.dropped:,} of {self.rows:,} rows with missing values")
         return Encoder.of_columns(
@@ -170,6 +175,9 @@ class Recipe:
         tally = self.target
         if reading.is_date(tally.type):
             raise DataError(f"column {tally.name!r}, the target, holds dates: choose another one")
+        if self.options.numeric_target and self._decimal_of_target() is None:
+            with self._rows():
+                tally.refuse_stray_target()
         return reading.is_text(tally.type) and self._decimal_of_target() is None
 
     def _decimal_of_target(self) -> str | None:
@@ -194,7 +202,7 @@ class Recipe:
         place = "line" if self.file.is_text else "row"
         first = tally.first_missing
         first = int(np.concatenate(self.kept)[first]) if self.kept else first
-        number = self.file.line(first) if self.file.is_text else first + self.file.first_row
+        number = self.file.line(first) if self.file.is_text else self.file.row(first)
         rest = [other for other, _ in short[1:]]
         others = f"; so do {', '.join(map(repr, rest[:5]))}" if rest else ""
         others += f" and {len(rest) - 5} more" if len(rest) > 5 else ""
@@ -378,6 +386,7 @@ def _complete(
 
     whole = np.ones(table.num_rows, dtype=bool)
     absent = pa.array([*cells.MISSING_TEXTS, *options.missing], pa.string())
+    numbers = pa.array(reading.as_numbers(options.missing), pa.float64())
     for name in names:
         column = table[name]
         gone = column.is_null(nan_is_null=True)
@@ -388,6 +397,8 @@ def _complete(
                 chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
                 more = [cells.gone(chunk, options.missing) for chunk in chunks]
                 gone = pc.or_(gone, pa.array(np.concatenate(more)))
+        elif options.missing and reading.is_number(column.type):
+            gone = pc.or_(gone, pc.is_in(column.cast(pa.float64(), safe=False), numbers))
         whole &= ~gone.to_numpy(**cells.copied(gone))
     return None if whole.all() else np.flatnonzero(whole)
 

@@ -74,7 +74,7 @@ def _svmlight_lines(source: Any, rows: set[int]) -> Iterator[bytes]:
 
 def _table_lines(table: TableFile, rows: set[int]) -> Iterator[bytes]:
     """Yield the lines of the records that are kept, in the encoding of the file."""
-    how, row = table.dialect, -1 - table.dialect.header
+    how, row = table.dialect, -1 - table.dialect.header - table.dialect.below
     encoding = "utf-16-le" if how.encoding == "utf-16" else how.encoding
     encoding = "utf-8" if encoding == "utf-8-sig" else encoding
     raw: list[str] = []

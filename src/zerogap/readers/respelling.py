@@ -28,6 +28,17 @@ def _bare(match: Any) -> Any:
 WHOLE_LINES: Rule = (rf"(?m)^{_QUOTED.replace('(?:', '((?:').replace(')*', ')*)')}(?=\r?$)", _bare)
 
 
+ESCAPED: Rule = (r'\\"', lambda match: match[0][1:] * 2)  # quotes after backslashes, as doubled
+WITH_ZEROS: Rule = (r"(?m)^[^\n]*\x00[^\n]*", lambda match: match[0][:0])
+
+
+def has_escapes(lines: list[str], sep: str) -> bool:
+    """Tell whether quotes in quoted cells have a backslash before them, and are not doubled."""
+    inside = re.compile(rf'\\"(?! *({re.escape(sep)}|\r?$))')
+    quoted = [line for line in lines if '"' in line]
+    return any(inside.search(line) for line in quoted)
+
+
 def are_quoted(lines: list[str]) -> bool:
     """Tell whether each line is one cell in quotes, in which there are more, as saved twice."""
     lines = [line.rstrip("\r\n") for line in lines[:-1] or lines if line.strip()]

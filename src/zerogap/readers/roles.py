@@ -33,7 +33,9 @@ class Roles:
                     raise DataError(f"has no column {name!r} for {option}; {listed(names)}")
         named_ones = [name for name in names if name not in file.unnamed] or names
         known = names if target in names else named_ones
-        self.target = find_target(known, target, labelled=True, sheets=file.sheets)
+        self.target = find_target(
+            known, target, labelled=True, sheets=file.sheets, lines=file.is_text
+        )
         for copy in file.copies:
             if copy.startswith(f"{self.target} (") and copy not in options.drop:
                 raise DataError(
@@ -65,11 +67,16 @@ def tell_codes(file: TableFile, learnt: Sequence[Column]) -> None:
 
 
 def find_target(
-    names: list[str], target: str | None, labelled: bool, sheets: tuple[str, ...] = ()
+    names: list[str],
+    target: str | None,
+    labelled: bool,
+    sheets: tuple[str, ...] = (),
+    lines: bool = True,
 ) -> str | None:
     """Return the name of the target column, None if it need not be there and is not.
 
-    `sheets` are those of a spreadsheet, of which the first one was read.
+    `sheets` are those of a spreadsheet, of which the first one was read; `lines` tells whether the
+    names stood in a line of text.
     """
     if target is None and names[-1].lower() in _TARGETS:
         target = names[-1]
@@ -81,17 +88,22 @@ def find_target(
         else f"has no column {target!r}"
     )
     alike = get_close_matches(str(target).casefold(), [name.casefold() for name in names], 1)
-    if target is not None and alike:
+    usual = [name for name in names if target is None and name.lower() in _TARGETS]
+    if usual:
+        hint = f"--target {shlex.quote(usual[0])} takes that one"
+    elif target is not None and alike:
         name = next(name for name in names if name.casefold() == alike[0])
         hint = f"did you mean --target {shlex.quote(name)}?"
     elif sheets:
         others = ", ".join(shlex.quote(name) for name in sheets[1:])
         hint = f"this is sheet {sheets[0]!r}: --sheet reads another one, of {others}"
+    elif not lines:
+        hint = ""
     elif len(names) == 1:
         hint = "--sep SIGN tells what parts the cells, if they are several"
     else:
         hint = "--no-header tells that the first line names none, --skip-lines 1 that they follow"
-    raise DataError(f"{what}; {listed(names)}; {hint}")
+    raise DataError(f"{what}; {listed(names)}{'; ' if hint else ''}{hint}")
 
 
 def listed(names: Iterable[str]) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 import io
+import re
 import zipfile
+from collections.abc import Iterator
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from zerogap.io.nesting import Rise
 from zerogap.readers.dialect import refuse_title
@@ -19,12 +21,36 @@ _HARMLESS = 1 << 20  # bytes when unpacked: of short parts, the beginnings are m
 _DEEPEST = 500  # tags in others; sheets have 6, and 170 more look so in a window
 _PIECE = 1 << 20  # bytes of a part looked at together
 _LOOKED_AT = 50  # rows from which a title above the table is told
+_OVERLAP = 1 << 12  # bytes of a piece that are looked at again: no tag is longer
+_MERGED = re.compile(rb'mergeCell [^>]*?ref="([A-Z]{1,3})([0-9]{1,7}):([A-Z]{1,3})([0-9]{1,7})"')
+_UNCOMPUTED = re.compile(rb"</f>(?:<v ?/>|<v></v>)?</c>")
 
 
-def read_sheet(stream: Stream, options: TableOptions) -> tuple[Any, int, tuple[str, ...]]:
-    """Return a sheet, the number of its first row of data, and the sheets if none was named.
+class Sheet(NamedTuple):
+    """A sheet.
 
-    Cells that hold formulas have the values that were last computed.  Empty rows are left out.
+    Attributes
+    ----------
+    table : pyarrow table
+    rows : list of int
+        Number of each row in the sheet, from 1.
+    sheets : tuple of str
+        The sheets, if there are several and none was named.
+    notes : list of str
+        What the user ought to know.
+    """
+
+    table: Any
+    rows: list[int]
+    sheets: tuple[str, ...]
+    notes: list[str]
+
+
+def read_sheet(stream: Stream, options: TableOptions) -> Sheet:
+    """Return a sheet.
+
+    Cells that hold formulas have the values that were last computed, and those below the first of
+    merged ones the value of that.  Empty rows are left out.
     """
     try:
         import openpyxl
@@ -61,46 +87,89 @@ def _check_parts(content: io.BytesIO, max_bytes: int) -> None:
                 raise DataError("is a spreadsheet whose tags are nested as those of none are")
 
 
-def _read(book: Any, options: TableOptions) -> tuple[Any, int, tuple[str, ...]]:
+def _read(book: Any, options: TableOptions) -> Sheet:
     names = book.sheetnames
     several = tuple(names) if options.sheet is None and len(names) > 1 else ()
     if options.sheet is not None and options.sheet not in names:
         raise DataError(f"has no sheet {options.sheet!r}; its sheets are {', '.join(names)}")
     sheet = book[options.sheet or names[0]]
-    rows: Any = islice(sheet.iter_rows(values_only=True), options.skip_lines, None)
+    merged, notes = _looked_through(sheet, book)
+    whole = enumerate(_unmerged(sheet.iter_rows(values_only=True), merged), 1)
+    rows: Any = islice(whole, options.skip_lines, None)
     if not options.skip_lines:
         first = list(islice(rows, _LOOKED_AT))
-        texts = [["" if cell is None else str(cell) for cell in row] for row in first]
+        texts = [["" if cell is None else str(cell) for cell in row] for _, row in first]
         refuse_title(texts, "row", list(range(len(texts))))
         rows = chain(first, rows)
-    number = options.skip_lines
-    header: tuple[Any, ...] = ()
-    for header in rows:
-        number += 1
-        if any(cell is not None for cell in header):
-            break
+    number, header = next((pair for pair in rows if _is_filled(pair[1])), (0, ()))
     width = max((k + 1 for k, cell in enumerate(header) if cell is not None), default=0)
     if not width:
         rest = f"; its sheets are {', '.join(names)} (--sheet)" if several else ""
         raise DataError(f"has a sheet without cells{rest}")
-    columns: list[list[Any]] = [[] for _ in range(width)]
     if options.header is False or options.names:
-        for cell, column in zip(header, columns, strict=False):
-            column.append(cell)
-        header, number = options.names or ("",) * width, number - 1
-    _fill(columns, rows, width)
-    return _table([str(name).strip() for name in header[:width]], columns), number + 1, several
+        rows = chain([(number, header)], rows)
+        header = options.names or ("",) * width
+    rows = islice(rows, options.skip_below, None)
+    columns: list[list[Any]] = [[] for _ in range(width)]
+    numbers = _fill(columns, rows, width)
+    table = _table([str(name).strip() for name in header[:width]], columns)
+    return Sheet(table, numbers, several, notes)
 
 
-def _fill(columns: list[list[Any]], rows: Any, width: int) -> None:
-    """Append rows that are not empty."""
-    for row in rows:
+def _is_filled(row: tuple[Any, ...]) -> bool:
+    return any(cell is not None for cell in row)
+
+
+def _looked_through(sheet: Any, book: Any) -> tuple[dict[int, list[tuple[int, int]]], list[str]]:
+    """Return cells that are merged with those below, and what there is to say.
+
+    The former by row, as columns and last rows, counted from 1; openpyxl does not tell while it
+    reads row by row.
+    """
+    merged: dict[int, list[tuple[int, int]]] = {}
+    found, uncomputed, before = set[tuple[bytes, ...]](), 0, b""
+    with book._archive.open(sheet._worksheet_path) as file:
+        while piece := file.read(_PIECE):
+            text = before + piece
+            found.update(match.groups() for match in _MERGED.finditer(text))
+            uncomputed += len(_UNCOMPUTED.findall(text)) - len(_UNCOMPUTED.findall(before))
+            before = text[-_OVERLAP:]
+    for letters, first, _, last in found:
+        if int(first) < int(last):
+            column = sum(26**k * (sign - 64) for k, sign in enumerate(reversed(letters)))
+            merged.setdefault(int(first), []).append((column, int(last)))
+    told = f"{uncomputed:,} formulas have no values in the file, which a spreadsheet program writes"
+    return merged, [told] if uncomputed else []
+
+
+def _unmerged(rows: Any, merged: dict[int, list[tuple[int, int]]]) -> Iterator[tuple[Any, ...]]:
+    """Yield rows in which merged cells have the value of the first one."""
+    values: dict[int, tuple[Any, int]] = {}  # by column: the value and its last row
+    for number, row in enumerate(rows, 1):
+        values = {column: pair for column, pair in values.items() if pair[1] >= number}
+        if values:
+            row = [*row]
+            for column, (value, _) in values.items():
+                if column <= len(row) and row[column - 1] is None:
+                    row[column - 1] = value
+        for column, last in merged.get(number, ()):
+            if column <= len(row):
+                values[column] = (row[column - 1], last)
+        yield tuple(row)
+
+
+def _fill(columns: list[list[Any]], rows: Any, width: int) -> list[int]:
+    """Append rows that are not empty; return their numbers."""
+    numbers = []
+    for number, row in rows:
         cells = (*row[:width], *([None] * (width - len(row))))
-        if any(cell is not None for cell in cells):
+        if _is_filled(cells):
+            numbers.append(number)
             for cell, column in zip(cells, columns, strict=True):
                 column.append(cell)
-        if len(columns[0]) * width > MOST_CELLS:
+        if len(numbers) * width > MOST_CELLS:
             raise DataError(f"has more than {MOST_CELLS:,} cells: save the sheet as CSV")
+    return numbers
 
 
 def _table(names: list[str], columns: list[list[Any]]) -> Any:

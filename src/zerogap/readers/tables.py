@@ -16,7 +16,13 @@ from zerogap.io.memory import check_room
 from zerogap.readers import dialect as dialects
 from zerogap.readers import large
 from zerogap.readers.cells import MISSING_TEXTS
-from zerogap.readers.columnar import parquet_batches, parquet_schema, read_arrow, read_parquet
+from zerogap.readers.columnar import (
+    as_text,
+    parquet_batches,
+    parquet_schema,
+    read_arrow,
+    read_parquet,
+)
 from zerogap.readers.files import DataError, Stream
 from zerogap.readers.json_tables import read_json
 from zerogap.readers.large import Retyped
@@ -28,6 +34,7 @@ from zerogap.readers.sheets import read_sheet
 _BLOCK = 1 << 23  # bytes of text that pyarrow reads at a time: no line may be longer
 _MOST_CODED = 1 << 16  # texts of a column in a block that are each stored once
 PIECE = 1 << 20  # the same where memory is scarce: pyarrow reads 32 ahead
+NO_QUOTES = "--quote none takes quotes for letters"
 _ROOM = 1 << 26  # bytes for stacks of threads and first blocks: with 15 MB left, pyarrow hung
 _NO_NUMBER = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (.*)")
 _NO_NAME = re.compile(r"^Unnamed: \d+$")  # as pandas calls the columns of an index
@@ -82,7 +89,7 @@ class TableFile:
         self.bad_lines = self.place = 0  # place: bytes of the file that `batches` has read
         self.dialect = dialects.Dialect(decimal=options.decimal or decimal or ".")
         self._whole: Any = None  # of formats that have no other way
-        self.first_row = 1  # of a sheet
+        self.rows: list[int] = []  # numbers of those of a sheet
         self.sheets: tuple[str, ...] = ()  # where none was named, and there are several
         self.is_text = kind in ("csv", "tsv")
         with arrow_errors(kind):
@@ -118,6 +125,7 @@ class TableFile:
                 found = self._loaded()
             if not self.is_text:
                 found.validate(full=True)  # offsets and texts, which pyarrow takes on trust
+                found = as_text(found, self.options.encoding)
         if found.num_rows == 0:
             raise DataError("has no rows")
         return found.rename_columns(list(self.names))
@@ -128,7 +136,8 @@ class TableFile:
 
         with arrow_errors(self.kind, self):
             if not self.is_text:
-                return dict(zip(self.names, self._schema().types, strict=True))
+                own = as_text(self._schema().empty_table(), None).schema.types
+                return dict(zip(self.names, own, strict=True))
             from pyarrow import csv
 
             with self.opened() as stream:
@@ -180,14 +189,20 @@ class TableFile:
                     self.quoted = True
                     raise Retyped
                 self.place = stream.place()
-                yield pa.Table.from_batches([batch]).rename_columns(names)
+                table = pa.Table.from_batches([batch])
+                table = table if self.is_text else as_text(table, self.options.encoding)
+                yield table.rename_columns(names)
 
     def locate(self, error: CellError) -> DataError:
         """Return an error of a cell with its place in the file."""
         what = f"column {error.column!r}: {error.what}"
         if self.is_text:
             return DataError(f"line {self.line(error.row)}, {what}")
-        return DataError(f"row {error.row + self.first_row}, {what}")
+        return DataError(f"row {self.row(error.row)}, {what}")
+
+    def row(self, row: int) -> int:
+        """Return the number of a row, which is counted from 0, in a file that is no text."""
+        return self.rows[row] if self.rows else row + 1
 
     def line(self, row: int) -> int:
         """Return the line of a row, both counted from 1 and 0: quoted cells may hold lines."""
@@ -195,7 +210,7 @@ class TableFile:
         with self.as_it_is() as stream:
             text = dialects.text_lines(Raw(stream), self.dialect.encoding)
             reader = self.dialect.lines(islice(text, skip, None))
-            records, before = row + 1 + self.dialect.header, 0
+            records, before = row + 1 + self.dialect.header + self.dialect.below, 0
             for record in reader:
                 bad = self.options.skip_bad_lines and len(record) != len(self.names)
                 records -= bool(record) and not bad
@@ -277,12 +292,15 @@ class TableFile:
                 use_threads=threads,
                 block_size=piece or _BLOCK,
                 skip_rows=how.skip_lines,
-                skip_rows_after_names=int(how.header),
+                skip_rows_after_names=how.header + how.below,
                 column_names=list(self.names),
                 encoding="utf8" if how.encoding in ("utf-8", "utf-8-sig") else how.encoding,
             ),
             csv.ParseOptions(
-                delimiter=how.sep, quote_char=how.quote, newlines_in_values=self.quoted, **skip
+                delimiter=how.sep,
+                quote_char=how.quote or False,
+                newlines_in_values=self.quoted,
+                **skip,
             ),
             csv.ConvertOptions(
                 column_types={name: _coded(type_) for name, type_ in types.items()},
@@ -296,7 +314,7 @@ class TableFile:
         )
 
     def _skip_line(self, row: Any) -> str:
-        self.bad_lines += 1
+        self.bad_lines += 1 + str(row.text or "").count("\n")  # of a cell that was never closed
         return "skip"
 
     def plain(self, error: Exception) -> str:
@@ -305,24 +323,26 @@ class TableFile:
         if "straddling object" in message:
             return f"has a line that is too long: more than {PIECE:,} bytes"
         if (found := _BAD_ROW.match(message)) and self.is_text:
-            line = self._first_bad_line()
+            line, lines = self.first_line(lambda record: len(record) != len(self.names))
             hint = "--skip-bad-lines leaves such lines out"
+            if lines > 1:
+                hint = f"a quote is opened there, and {lines:,} lines are one cell: {NO_QUOTES}"
             if (sign := re.search(r"got \d+: *(#|//|%)", message)) is not None:
                 hint = f"--comment '{sign[1]}' passes over lines that begin with it, {hint}"
             return f"line {line}: e{found[1]}; {hint}"
         return message
 
-    def _first_bad_line(self) -> int:
-        """Return the first line with more or fewer cells than there are columns."""
+    def first_line(self, wanted: Callable[[list[str]], bool]) -> tuple[int, int]:
+        """Return the first line of such a record, and how many lines its cells hold."""
         skip, before = self.dialect.skip_lines, 0
         with self.as_it_is() as stream:
             text = dialects.text_lines(Raw(stream), self.dialect.encoding)
             reader = self.dialect.lines(islice(text, skip, None))
             for record in reader:
-                if record and len(record) != len(self.names) and before:
+                if record and (before or not self.dialect.header) and wanted(record):
                     break
                 before = reader.line_num
-        return skip + before + 1
+        return skip + before + 1, reader.line_num - before
 
     # Other formats
 
@@ -337,13 +357,15 @@ class TableFile:
         if self._whole is None:
             with self.opened() as stream:
                 if self.kind == "xlsx":
-                    self._whole, self.first_row, self.sheets = read_sheet(stream, self.options)
+                    found = read_sheet(stream, self.options)
+                    self._whole, self.rows, self.sheets, notes = found
+                    self.notes += notes
                     if self.sheets:
                         of = f"the first of {len(self.sheets)} (--sheet NAME for another)"
                         self.guesses["sheet"] = f"{self.sheets[0]!r}, {of}"
                 elif self.kind == "jsonl":
-                    found = read_json(self.opened, self.options.skip_bad_lines)
-                    self._whole, self.bad_lines = found
+                    whole = read_json(self.opened, self.options.skip_bad_lines)
+                    self._whole, self.bad_lines = whole
                 else:
                     self._whole = read_arrow(stream, _has_index(stream))
         return self._whole

@@ -147,14 +147,15 @@ class StreamedProving:
         """Return what (w, b) with its scores and a feasible alpha with its dual sum prove."""
         if not np.isfinite(w.sum() + u.sum() + np.sum(b)):  # nothing is proved
             return Proof(b, alpha, math.nan, math.inf, math.inf)
-        spans = [(self.frame(rows), rows) for rows in self.spans()]
-        parts = [part.row_terms(z[rows], b, alpha[rows]) for part, rows in spans]
+        # frames of all rows together would take as much memory as the numbers of each row
+        parts = (self.frame(rows).row_terms(z[rows], b, alpha[rows]) for rows in self.spans())
         terms = functools.reduce(operator.add, parts)
         sizes = Sizes(self.shape[0], self._survey.width, self.column_sizes)
         penalty = penalty_and_slack(self.penalty, w.ravel(), u.ravel())
 
         def conjugates() -> tuple[float, float]:
-            means = math.fsum(part._mean_conjugate(alpha[rows]) for part, rows in spans)
+            parts = ((self.frame(rows), alpha[rows]) for rows in self.spans())
+            means = math.fsum(part._mean_conjugate(own) for part, own in parts)
             return means, self.nothing._penalty_conjugate(u)
 
         found, errors = conclude(self, sizes, terms, w, b, penalty, u, conjugates)
@@ -199,8 +200,8 @@ class StreamedProving:
             part = self.frame(rows)
             clipped[rows] = part._with(fit_intercept=False).feasible(alpha[rows])
         if self.fit_intercept:
-            spans = [(self.frame(rows), rows) for rows in self.spans()]
-            sums = np.sum([part.balance_sums(clipped[rows]) for part, rows in spans], axis=0)
-            for part, rows in spans:
-                clipped[rows] = part.balanced(clipped[rows], sums)
+            own = [self.frame(rows).balance_sums(clipped[rows]) for rows in self.spans()]
+            sums = np.sum(own, axis=0)
+            for rows in self.spans():
+                clipped[rows] = self.frame(rows).balanced(clipped[rows], sums)
         return clipped
