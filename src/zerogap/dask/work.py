@@ -24,8 +24,10 @@ from zerogap.kernels.jit import rowwise
 from zerogap.losses import Loss
 from zerogap.penalties import L2
 from zerogap.problem import Problem
+from zerogap.problem.checks import check_shares
 from zerogap.problem.multiclass import MulticlassProblem
 from zerogap.problem.vote_sums import set_row_gaps
+from zerogap.rows import moved_targets
 from zerogap.solvers.sdca_steps import block_steps, sdca_steps
 from zerogap.solvers.summed_newton import sums_at
 
@@ -53,24 +55,25 @@ class Spec:
 
         The intercept is handled here, not by the part: its constraint is one of all rows.
         """
-        weights = data.weights
+        weights, factors = data.weights, 1.0
         y = data.y
         if self.classes is not None:
             codes = np.searchsorted(self.classes, data.labels)[data.y]
             # a label that has no weight anywhere is no class: any code does
             codes = np.minimum(codes, len(self.classes) - 1)
             if self.factors is not None:
-                weights = weights * self.factors[codes]
+                factors = self.factors[codes]
             positive = self.number if len(self.classes) > 2 else 1
             joint = self.loss.task == "multiclass"
             y = codes if joint else np.where(codes == positive, 1.0, -1.0)
-        elif self.target:
-            y = y - self.target
+        y, lost = moved_targets(y, self.target) if self.target else (y, 0.0)
         rows: Any = data.rows
         rows = rows.minus(self.origin) if self.origin.any() else rows
         n_classes = 0 if self.classes is None else len(self.classes)
         fixed = (self.loss, self.lam, False, self.l1_ratio, n_classes)
-        return Problem.part(rows, y, weights / self.total, *fixed)
+        share = weights * factors / self.total
+        check_shares(share, weights, factors)
+        return Problem.part(rows, y, share, *fixed, lost)
 
 
 @dataclass

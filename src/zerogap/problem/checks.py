@@ -11,6 +11,7 @@ from zerogap.errors import ScaleError
 from zerogap.losses import Loss
 
 _LARGEST_TARGET = 1e140  # its square, times a number of rows, is finite
+_LEAST_SHARE = 1e-290  # of the weights, of a row that has one: its products have all digits
 _LARGEST = 1e290  # |x|^2 / lam beyond this would overflow inside a kernel
 
 
@@ -87,7 +88,10 @@ def check_classes(y: np.ndarray, share: np.ndarray, loss: Loss) -> None:
 
 
 def check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float, np.ndarray]:
-    """Return the weights divided by their sum, the sum, and the weights if they are not equal."""
+    """Return the weights divided by their sum, the sum, and the weights if they are not equal.
+
+    The latter are multiplied by a power of two, for a sum near one.
+    """
     if sample_weight is None:
         return np.full(n, 1.0 / n), float(n), np.empty(0)
     if np.ma.isMaskedArray(sample_weight):
@@ -110,7 +114,25 @@ def check_weights(sample_weight: Any, n: int) -> tuple[np.ndarray, float, np.nda
         )
     if not s.min() < s.max():
         return np.full(n, 1.0 / n), total, np.empty(0)
-    return s / total, total, np.ascontiguousarray(s)  # kernels for it serve all weights
+    share = s / total
+    check_shares(share, s)
+    near_one = np.ldexp(s, -math.frexp(total)[1])  # contiguous: kernels for it serve all weights
+    return share, total, near_one
+
+
+def check_shares(share: np.ndarray, weight: np.ndarray, factor: Any = 1.0) -> None:
+    """Refuse weights so small beside the others that their shares would lose digits.
+
+    The weights are products with factors; rows of weight zero may be there.
+    """
+    if not share.min(initial=1.0) < _LEAST_SHARE:
+        return
+    if (lost := (share < _LEAST_SHARE) & (weight > 0.0) & (factor > 0.0)).any():
+        i = int(np.argmax(lost))
+        raise ValueError(
+            f"sample_weight at position {i} is {share[i]:.3g} of the sum of all weights: set it "
+            f"to 0, or to {_LEAST_SHARE:g} of the sum at least"
+        )
 
 
 def check_intercept(b: Any, free: bool) -> Any:

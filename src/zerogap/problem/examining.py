@@ -16,12 +16,9 @@ from zerogap.problem.certificate import Certificate
 from zerogap.problem.gap import (
     ASKED_FOR,
     ENOUGH,
-    EVALUATION,
     FAR_FROM_OPTIMUM,
-    TINY,
-    UNIT,
     Terms,
-    of_rows,
+    blur_of_constant,
 )
 from zerogap.problem.places import OnProcessor
 from zerogap.problem.proving import Proof, Proving
@@ -163,8 +160,7 @@ class Examining(Proving, OnProcessor):
             return self.prove(w, b, zeros, zeros, u=w)
         # no weights and exact scores: rounding is that of the losses' sum, and D(0) is zero
         primal = float(self.constant_loss(b))
-        units = EVALUATION + 2.0 * getattr(self, "n_classes", 1)
-        blur = (of_rows(self.shape[0]) + units * UNIT) * primal + TINY
+        blur = blur_of_constant(self, b, primal)
         if not math.isfinite(blur):
             return Proof(b, zeros, primal, math.inf, math.inf, zeros)
         gap = math.nextafter(primal + blur, math.inf)

@@ -28,7 +28,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zerogap.problem.rerouting import rerouted
+
 UNIT = 2.0**-53  # relative error of one operation
+ROOT_OF_TWO = 1.4142135623730954  # rounded up
 EVALUATION = 16.0  # error of a loss' three terms, in units; libraries' exp and log are right to 4
 TINY = 1e-285  # bound of what underflow can add to losses, or to P and D if lam is moderate
 LOST_SQUARES = 1e-308  # bound of what underflow takes from a sum of 2^50 (weighted) squares
@@ -88,6 +91,19 @@ def hidden_by_underflow(lam: float, length: float = math.inf) -> float:
     """
     root = 2.0 * math.sqrt(lam) * length
     return TINY + min(LOST_SQUARES * lam, root * root)
+
+
+def blur_of_constant(problem: Any, b: Any, primal: float) -> float:
+    """Return how far the computed objective of a model without weights may be from P.
+
+    Its scores are exact, but differences from large targets are not.
+    """
+    loss, slip = problem.loss, 0.0
+    if loss.task == "regression":
+        slip = 2.0 * UNIT * (abs(b) + problem.largest_target) + problem.blurred
+    units = (EVALUATION + 2.0 * getattr(problem, "n_classes", 1)) * UNIT
+    blur = (of_rows(problem.shape[0]) + units) * primal + TINY
+    return blur + _rise(_slope(loss), loss.smoothness, primal, slip)
 
 
 def is_blurred(blur: float, gap: float, primal: float, tolerated: float = 0.0) -> bool:
@@ -197,13 +213,13 @@ class Sizes(NamedTuple):
             reach, length = size_of(np.abs(w) @ columns), size_of(columns)
         else:
             reach, length = columns * weights, columns
-        several = getattr(b, "ndim", 0) > 0
+        several, classes = getattr(b, "ndim", 0) > 0, len(w) if w.ndim > 1 else 0
         largest = reach + (math.hypot(*b) if several else abs(b)) + math.sqrt(terms.target)
         lengths = terms.duals_size * length / lam
         # a shifted entry, a share, a product with lam; a row's own class has the sum of its other
         # dual variables
         scores = gamma(self.width + 6) * largest
-        dual_sum = of_rows(self.rows, len(b) if several else 0) * lengths
+        dual_sum = of_rows(self.rows, classes) * lengths
         return Errors(scores, dual_sum, reach, lengths, weights=weights)
 
 
@@ -283,7 +299,7 @@ def evaluate(
     size = 2.0 * (terms.value + terms.excess + terms.cross)
     evaluated = units * (size + loss.unit * (terms.mass + terms.energy))
     excess = (1.0 + sums) * terms.excess + evaluated
-    excess += _rise(2.0 * _slope(loss), loss.smoothness, excess, errors.scores)
+    excess += _rise(_excess_slope(loss), loss.smoothness, excess, errors.scores)
     # a row's term is convex in its dual variables: scaled down by a factor, it rises by no more
     # than that part of its loss; where a vote is rounded to nothing, x log x is lost as well
     lost = LOG_OF_ROUNDING * terms.mass if classes > 1 else 0.0
@@ -299,7 +315,7 @@ def evaluate(
 def slack_above(penalty: Any, cost: float, slack: float, sums: float, off: float) -> float:
     """Return g(w) + g*(u) - w.u, or more, where u may be off and sums are rounded that much."""
     convexity = penalty.convexity()
-    part = (1.0 + sums) * slack + (8.0 * UNIT * cost if convexity < 1.0 else 0.0)
+    part = (1.0 + sums) * slack + (16.0 * UNIT * cost if convexity < 1.0 else 0.0)
     return part + _rise(math.inf, 1.0 / convexity, part, off)
 
 
@@ -343,7 +359,7 @@ def displaced(problem: Any, proof: Any, t: float) -> Any:
     if not t:
         return proof
     loss = problem.loss
-    more = _rise(2.0 * _slope(loss), loss.smoothness, proof.gap, t)
+    more = _rise(_excess_slope(loss), loss.smoothness, proof.gap, t)
     blur = _rise(_slope(loss), loss.smoothness, proof.primal, t)
     return proof._replace(
         gap=proof.gap + more, rounding=proof.rounding + more, blur=proof.blur + blur
@@ -362,8 +378,16 @@ def _rise(slope: float, smoothness: float, height: float, t: float) -> float:
 
 
 def _slope(loss: Any) -> float:
-    """Return the largest slope of a loss, in the largest of its scores if it has many."""
-    return 1.0 if loss.task == "multiclass" else loss.lipschitz
+    """Return the largest slope of a loss; if it has many scores, the largest length of all slopes.
+
+    That is the distance of two corners of the simplex.
+    """
+    return ROOT_OF_TWO if loss.task == "multiclass" else loss.lipschitz
+
+
+def _excess_slope(loss: Any) -> float:
+    """Return the largest slope of a row's part of the gap: of the loss, and a dual variable."""
+    return ROOT_OF_TWO if loss.task == "multiclass" else 2.0 * loss.lipschitz
 
 
 def to_domain(problem: Any) -> float:
@@ -389,7 +413,7 @@ def scaling(problem: Any, terms: Terms, rows: int, errors: Errors, b: Any) -> tu
                 through = flow.sum(axis=1) + flow.sum(axis=0)
                 missing = np.abs(flow.sum(axis=1) - flow.sum(axis=0))
                 missing += gamma(rows + len(flow) + 8) * through
-            scaled = min(1.0, _rerouted(flow, missing))
+            scaled = min(1.0, rerouted(flow, missing))
         if not problem.loss.bends_in_votes:
             return scaled, 0.0
         spread = 2.0 * errors.reach + float(np.ptp(b)) if errors.range is None else errors.range
@@ -410,37 +434,6 @@ def _moved_by_scaling(problem: Any, scaled: float, errors: Errors) -> float:
     missing = np.asarray(errors.imbalance)
     longest = 2.0 * errors.longest / problem.lam
     return min(scaled * errors.lengths, len(missing) * float(missing.sum()) * longest)
-
-
-def _rerouted(flow: np.ndarray, missing: np.ndarray) -> float:
-    """Return which share of a flow has to go at most, for equal in- and outflows at all classes.
-
-    What a class has too much or too little is taken from the widest path between it and the class
-    with the largest flow, of those that it exchanges votes with: at most missing_k / width_k of any
-    flow on the path.  Where no votes pass, between groups of classes, none are missing.
-    """
-    through, width = flow.sum(axis=1) + flow.sum(axis=0), np.zeros(len(flow))
-    missing, left = missing.copy(), through > 0.0
-    while left.any():
-        root = int(np.argmax(np.where(left, through, -1.0)))
-        group = _widest(flow + flow.T, root) > 0.0
-        width[group] = np.minimum(_widest(flow, root), _widest(flow.T, root))[group]
-        missing[root] = 0.0
-        left &= ~group
-    if np.any((missing > 0.0) & (width == 0.0)):
-        return 1.0
-    return float(np.divide(missing, width, out=np.zeros_like(width), where=missing > 0.0).sum())
-
-
-def _widest(flow: np.ndarray, root: int) -> np.ndarray:
-    """Return, for each class, the largest flow that one path from the root can carry to it."""
-    width, known = flow[root].astype(float), np.zeros(len(flow), np.bool_)
-    width[root], known[root] = math.inf, True
-    for _ in range(len(flow) - 1):
-        k = int(np.argmax(np.where(known, -1.0, width)))
-        known[k] = True
-        width = np.where(known, width, np.maximum(width, np.minimum(width[k], flow[k])))
-    return width
 
 
 def _difference_above(primal: float, dual: float) -> float:

@@ -34,7 +34,7 @@ from zerogap.problem.row_sums import (
     sum_penalty_terms,
     sum_terms,
 )
-from zerogap.rows import CSRRows, DenseRows, as_rows, compact, find_shift
+from zerogap.rows import CSRRows, DenseRows, as_rows, compact, find_shift, moved_targets
 
 NOWHERE = np.empty(0)
 _ON_DEVICE = ("cupy", "cupyx", "zerogap.cuda")  # modules of arrays and rows on a GPU
@@ -93,7 +93,9 @@ class Problem(Examining, Struct):
     lam: float
     fit_intercept: bool
     origin: np.ndarray  # what was subtracted from the columns, if anything was
-    weight: np.ndarray  # s_i, if they differ and are known: shares are rounded one by one
+    # s_i times a power of two, if they differ and are known: shares are rounded one by one
+    weight: np.ndarray
+    blurred: float  # how far targets may be off that a shift has rounded
 
     def __new__(
         cls,
@@ -142,7 +144,7 @@ class Problem(Examining, Struct):
         given = (loss, penalty, float(lam), bool(fit_intercept), NOWHERE)
         exact = NOWHERE if self.on_device else weight
         arrays = (rows, self.place(y), self.place(share), rows.sqnorms)
-        self._set(*arrays, *given, exact, *more)
+        self._set(*arrays, *given, exact, 0.0, *more)
 
     def _wrapped(self, X: Any) -> Any:
         """Return checked rows."""
@@ -159,13 +161,14 @@ class Problem(Examining, Struct):
         fit_intercept: bool = False,
         l1_ratio: float = 0.0,
         n_classes: int = 0,
+        blurred: float = 0.0,
     ) -> Problem:
         """Return some rows of a larger problem: `share` has their s_i / S, S the sum over all.
 
         Scores, `row_terms` and dual sums of the parts add up to those of the whole.
         """
         rows = as_rows(X)
-        given = (loss, as_penalty(l1_ratio), lam, fit_intercept, NOWHERE, NOWHERE)
+        given = (loss, as_penalty(l1_ratio), lam, fit_intercept, NOWHERE, NOWHERE, blurred)
         fields = (rows, y, share, rows.sqnorms, *given)
         if loss.task == "multiclass":
             return _restore(cls.joint, (*fields, n_classes))
@@ -306,13 +309,15 @@ class Problem(Examining, Struct):
     def _find_shifted(self) -> tuple[Problem | None, np.ndarray, float]:
         rows, origin = self.rows.centred
         target = 0.0
-        if self.loss.task == "regression":
+        if self.loss.task == "regression" and not self.blurred:
             target = float(find_shift(self.host(self.y)[:, None])[0])
         if not len(origin) and not target:
             return None, origin, 0.0
-        y = self.y - target if target else self.y
+        y, lost = moved_targets(self.y, target) if target else (self.y, 0.0)
         moved = origin if len(origin) else np.zeros(self.shape[1])
-        return self._with(rows=rows, y=y, sqnorms=rows.sqnorms, origin=moved), moved, target
+        changes = {"rows": rows, "sqnorms": rows.sqnorms, "y": y}
+        changes["blurred"] = self.blurred or lost
+        return self._with(origin=moved, **changes), moved, target
 
     def without_features(self) -> Problem:
         """Return the problem on the processor with rows of length zero: what the loss needs."""

@@ -114,6 +114,7 @@ class Proving:
     fit_intercept: bool
     origin: np.ndarray
     weight: np.ndarray
+    blurred: float
     shape: Any
     on_device: Any
     dual_sum: Any
@@ -340,7 +341,10 @@ class Proving:
             lengths = np.sqrt(self.rows.columns(places).sqnorms) + LOST_LENGTH
             doubt += 2.0 * UNIT * of_rounded * lengths
         doubt += twice * float(np.abs(b).max())
-        return doubt + twice * np.abs(self.y) if self.loss.task == "regression" else doubt
+        if self.loss.task == "regression":
+            sizes = np.abs(self.y)
+            doubt += twice * sizes + np.minimum(self.blurred, 2.0 * UNIT * sizes)
+        return doubt
 
     @functools.cached_property
     def _rounded_columns(self) -> np.ndarray:
@@ -368,9 +372,9 @@ class Proving:
 def rounded_columns(sizes: np.ndarray, largest: np.ndarray, origin: np.ndarray) -> np.ndarray:
     """Return the sizes of columns whose entries a shift from the origin has rounded, 0 for others.
 
-    A difference of two numbers is exact if neither is more than twice the other.
+    A difference is exact if both numbers are within twice the other; half may have been rounded.
     """
-    exact = largest <= 0.5 * np.abs(origin)
+    exact = largest < 0.5 * np.abs(origin)
     return np.where(exact | (origin == 0.0), 0.0, sizes)
 
 

@@ -7,7 +7,7 @@ from zerogap.rows.base import CLASSES, SAMPLED_ROWS, Rows
 from zerogap.rows.csr import CSRRows, NotFiniteError
 from zerogap.rows.dense import DenseRows
 from zerogap.rows.matrices import as_rows, compact
-from zerogap.rows.shifts import find_shift, shift_from
+from zerogap.rows.shifts import find_shift, moved_targets, shift_from
 
 __all__ = [
     "CLASSES",
@@ -19,5 +19,6 @@ __all__ = [
     "as_rows",
     "compact",
     "find_shift",
+    "moved_targets",
     "shift_from",
 ]

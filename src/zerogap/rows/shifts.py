@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 FAR = 4.0  # standard deviations from zero at which a column's mean begins to cost digits
@@ -33,6 +35,17 @@ def shift_from(mean: np.ndarray, spread: np.ndarray, one: np.ndarray) -> np.ndar
             rounded = np.rint(mean[far] / step) * step
         shift[far] = np.where(np.isfinite(rounded), rounded, one[far])
     return shift
+
+
+def moved_targets(y: Any, target: float) -> tuple[Any, float]:
+    """Return targets less a shift, and the most that rounding has changed one of them.
+
+    Nothing, unless one is far smaller than the shift and has more digits than the difference.
+    """
+    moved = y - target
+    back = moved - y
+    lost = (y - (moved - back)) + (-target - back)  # exact (Knuth)
+    return moved, float(abs(lost).max()) if len(y) else 0.0
 
 
 def _means(some: np.ndarray) -> np.ndarray:

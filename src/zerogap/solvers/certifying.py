@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from zerogap.problem.centring import Centred, centred
-from zerogap.problem.gap import ENOUGH, TINY, UNIT, displaced, gamma, is_blurred, size_of
+from zerogap.problem.gap import (
+    ENOUGH,
+    TINY,
+    UNIT,
+    blur_of_constant,
+    displaced,
+    is_blurred,
+    size_of,
+)
 from zerogap.problem.proving import Proof
 from zerogap.solvers.checkpoint import CheckpointError
 from zerogap.solvers.protocol import Answer, Solver
@@ -226,8 +234,9 @@ def _constant_proof(problem: Any) -> Proof:
         return problem.constant_proof()
     b, alpha = problem.constant(), problem.column()
     primal = float(problem.constant_loss(b))
-    gap = primal - float(problem.dual(alpha))
-    return Proof(b, alpha, primal, gap, blur=gamma(problem.shape[0] + 100) * primal)
+    blur = blur_of_constant(problem, b, primal)
+    gap = primal + 2.0 * blur - float(problem.dual(alpha))
+    return Proof(b, alpha, primal, gap, rounding=min(gap, 2.0 * blur), blur=blur)
 
 
 def _floor(inner: Centred, scale: float, primal: float) -> float:

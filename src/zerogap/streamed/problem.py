@@ -15,10 +15,11 @@ import numpy as np
 from zerogap.io.memory import free_memory
 from zerogap.losses import Loss, as_loss
 from zerogap.penalties import as_penalty
-from zerogap.problem.checks import check_scale, is_positive
+from zerogap.problem.checks import check_scale, check_shares, is_positive
+from zerogap.problem.gap import UNIT
 from zerogap.problem.one_score import NOWHERE, Problem
 from zerogap.problem.places import OnProcessor
-from zerogap.rows import CSRRows, DenseRows
+from zerogap.rows import CSRRows, DenseRows, moved_targets
 from zerogap.store import Part, Store
 from zerogap.streamed.columns import Column
 from zerogap.streamed.extract import Extract
@@ -189,6 +190,11 @@ class StreamedProblem(StreamedProving, OnProcessor):
         """Largest size of a target."""
         return self._survey.largest_target
 
+    @property
+    def blurred(self) -> float:
+        """How far targets may be off that a shift has rounded."""
+        return 2.0 * UNIT * (self.largest_target + abs(self.target)) if self.target else 0.0
+
     def spare_memory(self) -> float:
         """Return the bytes that are left for matrices."""
         given = self.store.max_memory
@@ -270,20 +276,22 @@ class StreamedProblem(StreamedProving, OnProcessor):
 
     def part(self, rows: DenseRows | CSRRows, y: np.ndarray, weight: np.ndarray | None) -> Problem:
         """Return rows of the problem whose targets are class codes or numbers."""
-        share = np.full(len(y), 1.0 / self._total) if weight is None else weight / self._total
-        if self._factors is not None:
-            share *= self._factors[y.astype(np.int64)]
+        weight = np.ones(len(y)) if weight is None else weight
+        factors = 1.0 if self._factors is None else self._factors[y.astype(np.int64)]
+        share = weight / self._total * factors
+        check_shares(share, weight, factors)
         if self.loss.task == "classification":
             y = np.where(y == self.positive, 1.0, -1.0)
-        elif self.target:
-            y = y - self.target
-        return self._whole(rows, y, share)
+        y, lost = moved_targets(y, self.target) if self.target else (y, 0.0)
+        return self._whole(rows, y, share, lost)
 
-    def _whole(self, rows: DenseRows | CSRRows, y: np.ndarray, share: np.ndarray) -> Problem:
+    def _whole(
+        self, rows: DenseRows | CSRRows, y: np.ndarray, share: np.ndarray, blurred: float = 0.0
+    ) -> Problem:
         """Return rows of the problem with the targets and shares of their losses."""
         y = y.astype(np.int64) if self.loss.task == "multiclass" else y
         settings = (self.loss, self.lam, self.fit_intercept, self.l1_ratio, self.n_classes)
-        return Problem.part(rows, y, share, *settings)
+        return Problem.part(rows, y, share, *settings, blurred)
 
     def frame(self, rows: slice) -> Problem:
         """Return rows of the problem without their features: targets and shares alone."""

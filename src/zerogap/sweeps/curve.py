@@ -30,11 +30,11 @@ from zerogap.paths.run import two_classes
 from zerogap.problem import Problem
 from zerogap.problem.centring import centred
 from zerogap.problem.checks import as_seed
-from zerogap.problem.gap import gamma
+from zerogap.problem.gap import EVALUATION, gamma
 from zerogap.problem.proving import Proof
 from zerogap.regions import ProofWithoutRows, Region
 from zerogap.regions.certified_predictions import score_bounds
-from zerogap.rows import Rows, as_rows
+from zerogap.rows import Rows, as_rows, moved_targets
 from zerogap.solvers import as_solver, solve
 from zerogap.sweeps.run import losses, split, transformed
 
@@ -281,7 +281,7 @@ def _validate(
 ) -> _Fold:
     """Follow the path of one fold, and measure its errors on other rows."""
     shifted = centred(problem)
-    problem, y = shifted.problem, y - shifted.target
+    problem, (y, lost) = shifted.problem, moved_targets(y, shifted.target)
     rows = rows.minus(shifted.origin) if shifted else rows
     reaches, edges = cover(problem, lam_max, tol, run, report)
     coef = np.array([reach.result.w for reach in reaches])
@@ -290,7 +290,8 @@ def _validate(
     regions = list(map(functools.partial(_region, problem), reaches, edges, edges[1:]))
     low, high = score_bounds(rows, coef, regions)
     columns = zip(scores.T, low.T, high.T, strict=True)
-    errors, least, most = np.array([_errors(problem.loss, y, *column) for column in columns]).T
+    found = [_errors(problem.loss, y, lost, *column) for column in columns]
+    errors, least, most = np.array(found).T
     epochs = math.fsum(reach.result.certificate.epochs for reach in reaches)
     return _Fold(edges, errors, least, most, epochs)
 
@@ -308,16 +309,23 @@ def _region(problem: Problem, reach: Reach, start: float, stop: float) -> Region
 
 
 def _errors(
-    loss: Loss, y: np.ndarray, score: np.ndarray, low: np.ndarray, high: np.ndarray
+    loss: Loss, y: np.ndarray, lost: float, score: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[float, float, float]:
-    """Return the mean error of scores, and the least and the largest of scores within bounds."""
+    """Return the mean error of scores, and the least and the largest of scores within bounds.
+
+    Numbers y may be off by what was `lost`; bounds of their errors are rounded outwards.
+    """
     if loss.task == "classification":
         wrong = (score > 0.0) != (y > 0.0)
         doubt = (low <= 0.0) & (high > 0.0)
         return wrong.mean(), (wrong & ~doubt).mean(), (wrong | doubt).mean()
+    room = lost + gamma(4) * np.abs(y)
+    low, high = low - room - gamma(4) * np.abs(low), high + room + gamma(4) * np.abs(high)
     ends = losses(loss, low, y), losses(loss, high, y)
     nearest = losses(loss, np.clip(y, low, high), y)  # phi is convex, and least at y
-    return losses(loss, score, y).mean(), nearest.mean(), np.maximum(*ends).mean()
+    off = gamma(len(y) + EVALUATION + 8)
+    most = np.maximum(*ends).mean() * (1.0 + off)
+    return losses(loss, score, y).mean(), nearest.mean() * (1.0 - off), most
 
 
 def _steps(folds: list[_Fold]) -> tuple[Step, ...]:
@@ -329,5 +337,7 @@ def _steps(folds: list[_Fold]) -> tuple[Step, ...]:
         for name in ("errors", "low", "high")
     )
     spread = errors.std(axis=0, ddof=1) / math.sqrt(len(folds))
-    columns = (edges, edges[1:], errors.mean(axis=0), spread, low.mean(axis=0), high.mean(axis=0))
+    off = gamma(len(folds) + 2)
+    least, most = low.mean(axis=0) * (1.0 - off), high.mean(axis=0) * (1.0 + off)
+    columns = (edges, edges[1:], errors.mean(axis=0), spread, least, most)
     return tuple(Step(*map(float, step)) for step in zip(*columns, strict=False))
