@@ -119,9 +119,8 @@ def _audit(
             done.append(distance <= goal or own.primal - record.certificate.primal > goal)
         return done[-1]
 
-    origin = np.broadcast_to(0.0, problem.dual_shape)  # which takes no memory
-    useful = own.dual > problem.dual(origin)  # far from the optimum, a start at zero is better
-    start: Any = model if useful else None
+    # far from the optimum a start at alpha = 0 is better, where D = 0 as no loss is negative
+    start: Any = model if own.dual > 0.0 else None
     tol, spent, seconds = max(1e-12, min(1e-3, 0.05 * relative_gap)), 0.0, 0.0
     while True:
         result = solve(
