@@ -2,8 +2,8 @@
 Support vectors
 ===============
 
-For the hinge most dual variables are zero: those rows could be left out. They lie on the right
-side of the margin.
+For the hinge most dual variables are zero: those rows could be left out, and are drawn hollow. They
+lie on the right side of the margin, which the dotted lines show.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,8 @@
 Sample weights are repetitions
 ==============================
 
-A row of weight 3 is a row that stands there three times: both problems have the same optimum.
+A row of weight 6 is a row that stands there six times: both problems have the same optimum. Large
+points have the weight 6, small ones 1.
 """
 
 import matplotlib.pyplot as plt

@@ -11,6 +11,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from zerogap.kernels.jit import kernel
 from zerogap.penalties import L2
@@ -92,26 +93,35 @@ def _gap(problem: Problem, here: Look) -> tuple[float, float]:
 
 def _look(problem: Problem, at: np.ndarray) -> Look:
     """Return value, gradient and Hessian at a point."""
-    gradient, hessian = np.zeros(len(at)), np.zeros((len(at), len(at)))
-    data = (problem.rows, problem.loss, problem.y, problem.share, problem.lam)
-    found = [
-        _add_look(*data, at, problem.shape[1], gradient, hessian, *block)
-        for block in problem.rows.blocks()
-    ]
-    return Look(math.fsum(found), gradient, hessian)
+    size, d, lam = len(at), problem.shape[1], problem.lam
+    gradient, hessian = np.zeros(size), np.zeros((size, size))
+    gradient[:d] = lam * at[:d]
+    penalty = 0.5 * float(at[:d] @ gradient[:d])
+    hessian.flat[: d * (size + 1) : size + 1] = lam
+    data = (problem.rows, problem.loss, problem.y, problem.share, at, d, gradient, hessian)
+    columns, places = np.ones((size, _BLOCK_ROWS)), np.empty(_BLOCK_ROWS, np.intp)
+    room = (columns, np.empty((4, _BLOCK_ROWS)), places)
+    found = [_add_look(*data, *room, *block) for block in problem.rows.blocks()]
+    return Look(math.fsum([penalty, *found]), gradient, hessian)
 
 
 def _direction(here: Look) -> np.ndarray | None:
-    """Return the Newton direction, or None if the Hessian is nearly singular."""
-    direction = np.empty_like(here.gradient)
-    pivot = _solve(here.hessian, here.gradient, direction)
-    return direction if pivot >= SMALL_PIVOT else None
+    """Return the Newton direction, or None if the Hessian is nearly singular.
+
+    LAPACK is called as it is: a loop of our own would have to be compiled for the first fit.
+    Pivots are shares of the diagonal, so units of features do not matter.
+    """
+    factor, failed = dpotrf(here.hessian, lower=1, clean=0)
+    pivots = factor.diagonal() ** 2
+    if failed or not (pivots >= SMALL_PIVOT * here.hessian.diagonal()).all():
+        return None
+    return -dpotrs(factor, here.gradient, lower=1)[0]
 
 
 def _along_parabola(here: Look, direction: np.ndarray, slope: float) -> Look:
     """Return the `Look` at the end of the step without a pass: the Hessian stays the same."""
-    lower, product = here.hessian, np.zeros_like(direction)
-    _add_product(lower, direction, product)
+    lower = here.hessian
+    product = lower @ direction + np.tril(lower, -1).T @ direction
     value = here.value + slope + 0.5 * float(direction @ product)
     return Look(value, here.gradient + product, lower)
 
@@ -152,27 +162,24 @@ def _drop_flat_rows(columns, a, h, places, count):
 
 
 @kernel
-def _add_look(rows, loss, y, share, lam, at, d, gradient, hessian, start, stop):
+def _add_look(rows, loss, y, share, at, d, gradient, hessian, columns, work, places, start, stop):
     """Add what some rows contribute to gradient and Hessian; return their part of the value
 
-    The rows from 0 on include the penalty.
+    `columns`, `work` and `places` are room for a block of rows, made by NumPy: no code for that
+    has to be compiled.  `columns` begins as ones, and that of the intercept stays so.
     """
-    value, length = 0.0, _BLOCK_ROWS
-    columns = np.ones((len(at), length))  # the intercept's column stays 1
-    z, a, h, scaled = np.empty(length), np.empty(length), np.empty(length), np.empty(length)
-    places = np.empty(length, np.intp)
-    if start == 0:
-        for j in range(d):
-            value += 0.5 * lam * at[j] * at[j]
-            gradient[j] += lam * at[j]
-            hessian[j, j] += lam
+    value, length = 0.0, len(places)
+    z, a, h, scaled = work[0], work[1], work[2], work[3]
     for first in range(start, stop, length):
         count = min(length, stop - first)
-        columns[:d] = 0.0
+        for j in range(d):
+            for i in range(length):
+                columns[j, i] = 0.0
         for i in range(count):
             for k in rows.span(first + i):
                 columns[rows.entry_column(first + i, k), i] = rows.entry_value(first + i, k)
-        z[:] = 0.0
+        for i in range(length):
+            z[i] = 0.0
         for j in range(len(at)):
             for i in range(count):
                 z[i] += at[j] * columns[j, i]
@@ -195,49 +202,3 @@ def _add_look(rows, loss, y, share, lam, at, d, gradient, hessian, start, stop):
                     total += scaled[i] * columns[k, i]
                 hessian[j, k] += total
     return value
-
-
-@kernel
-def _add_product(lower, v, out):
-    """out += M v for a symmetric matrix M with this lower triangle"""
-    for j in range(len(v)):
-        out[j] += lower[j, j] * v[j]
-        for k in range(j):
-            out[j] += lower[j, k] * v[k]
-            out[k] += lower[j, k] * v[j]
-
-
-@kernel
-def _solve(hessian, gradient, direction):
-    """Set direction = -hessian^-1 gradient; return the smallest pivot, which must be positive
-
-    The matrix is factorised with its diagonal scaled to one, so units of features do not matter.
-    """
-    size, smallest = len(gradient), 1.0
-    factor, scale = np.empty((size, size)), np.empty(size)
-    for j in range(size):
-        if not hessian[j, j] > 0.0:
-            return 0.0
-        scale[j] = 1.0 / np.sqrt(hessian[j, j])
-        for k in range(j + 1):
-            total = hessian[j, k] * scale[j] * scale[k]
-            for m in range(k):
-                total -= factor[j, m] * factor[k, m]
-            if k < j:
-                factor[j, k] = total / factor[k, k]
-            elif total > 0.0:
-                factor[j, j], smallest = np.sqrt(total), min(smallest, total)
-            else:
-                return 0.0
-    for j in range(size):  # forward substitution
-        total = -scale[j] * gradient[j]
-        for k in range(j):
-            total -= factor[j, k] * direction[k]
-        direction[j] = total / factor[j, j]
-    for j in range(size - 1, -1, -1):  # backward substitution
-        direction[j] /= factor[j, j]
-        for k in range(j):
-            direction[k] -= factor[j, k] * direction[j]
-    for j in range(size):
-        direction[j] *= scale[j]
-    return smallest
