@@ -646,6 +646,18 @@ def test_cache_folder(monkeypatch, tmp_path):
         assert files.cache_folder() == tmp_path / folder / "zerogap"
 
 
+def test_users_without_a_home_are_told_where_to_put_data(monkeypatch):
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(files.Path, "home", nowhere)
+    with pytest.raises(OSError, match="XDG_CACHE_HOME sets that of the cache"):
+        files.make_folder(files.cache_folder() / "data.npz")
+    assert not (files.cache_folder() / "data.npz").is_file()
+
+
 def test_bar(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     bar = files.Bar("downloading x", total=200)

@@ -289,6 +289,19 @@ def test_errors_of_a_loader_are_those_of_the_fit(client):
         LinearClassifier().fit([broken()])
 
 
+class Unreadable:
+    """What can be packed, and not unpacked, as by a scheduler that lacks its module."""
+
+    def __reduce__(self):
+        return int, ("not a number",)
+
+
+def test_a_loader_that_the_scheduler_cannot_unpack_is_said_at_once(client):
+    """It looked like fifty workers that died, one after the other."""
+    with pytest.raises(RuntimeError, match="deserialization of the task graph"):
+        LinearClassifier().fit([dask.delayed(len)(Unreadable())])
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

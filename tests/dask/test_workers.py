@@ -31,6 +31,7 @@ class Machines:
         self.before = []  # functions to call before a task runs
         self.calls = 0
         self.limit = 0  # bytes of memory, 0 for none
+        self.without_memory = set()  # workers that are paused
 
     def memory(self):
         return [self.limit] * len(self.states)
@@ -67,6 +68,12 @@ class Machines:
 
     def data(self, source, worker):
         return source() if callable(source) else source
+
+    def paused(self):
+        return self.without_memory
+
+    def check(self, data):
+        pass
 
     def homes(self, data, seconds):
         return [None] * len(data)
@@ -457,6 +464,26 @@ def test_workers_that_leave_while_rows_are_read_are_an_error(monkeypatch):
     monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
     with pytest.raises(RuntimeError, match="no workers"):
         fit(machines, chunks(*make()))
+
+
+def test_paused_workers_are_an_error_with_numbers(monkeypatch):
+    machines = Machines(2)
+    machines.limit, machines.without_memory = 10**9, set(machines.states)
+    monkeypatch.setattr(module, "ABSENCE_SECONDS", 0.02)
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
+    with pytest.raises(MemoryError, match=r"paused.*2 workers may use 2 GB, 1 to 1 GB each"):
+        fit(machines, chunks(*make()))
+
+
+def test_rows_that_a_paused_worker_holds_up_are_read_by_others(monkeypatch):
+    """A worker whose disk was full, too, kept rows waiting for good."""
+    machines = Machines(2)
+    machines.without_memory.add("worker-0")
+    machines.homes = lambda data, seconds: None
+    monkeypatch.setattr(module, "PAUSE_SECONDS", 0.0)
+    outcome, workers = fit(machines, chunks(*make()))
+    assert outcome.certificate.stop_reason == "converged"
+    assert set(workers.places) == {"worker-1"}
 
 
 def test_a_frozen_worker_is_left_alone_until_it_answers():

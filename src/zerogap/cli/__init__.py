@@ -1,5 +1,6 @@
 """The command `zerogap`.  Its commands import what they need when they run."""
 
+import os
 import signal
 import sys
 import warnings
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    _open_closed_streams()
     try:
         import typer
     except ModuleNotFoundError:
@@ -16,7 +18,7 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(1)
-    from zerogap.cli.output import FAILURE, INTERRUPTED, Manners, one_line
+    from zerogap.cli.output import FAILURE, INTERRUPTED, Manners, one_line, visible
 
     # a ClickException, of click or of the copy of click that recent versions of typer hold
     click_error: Any = typer.BadParameter.__mro__[2]
@@ -32,7 +34,7 @@ def main() -> None:
     except click_error as error:
         message = " ".join(error.format_message().split()).rstrip(".")
         command = error.ctx.command_path if getattr(error, "ctx", None) else "zerogap"
-        print(f"{command}: {message}; see {command} --help", file=sys.stderr)
+        print(visible(f"{command}: {message}; see {command} --help"), file=sys.stderr)
         sys.exit(error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         print("zerogap: interrupted", file=sys.stderr)
@@ -40,7 +42,7 @@ def main() -> None:
     except BrokenPipeError:  # the reader, such as head, has seen enough
         raise
     except (ImportError, MemoryError, OSError) as error:  # as a library that finds no memory
-        print(f"zerogap: {one_line(error)}", file=sys.stderr)
+        print(visible(f"zerogap: {one_line(error)}"), file=sys.stderr)
         sys.exit(FAILURE)
 
 
@@ -52,9 +54,27 @@ def _as_ctrl_c(number: int, frame: Any) -> None:
     handler(signal.SIGINT, frame)
 
 
+def _open_closed_streams() -> None:
+    """Give input and outputs that the caller has closed a place to go to.
+
+    A file that is opened later would otherwise get the number of one of them, and what a library
+    prints would go into it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
 def _show_warning(message: Warning | str, *details: Any, **more: Any) -> None:
     """Print a warning as one line, without the place in the code."""
-    print(f"zerogap: {' '.join(str(message).split())}", file=sys.stderr)
+    from zerogap.cli.output import visible
+
+    print(f"zerogap: {visible(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 def make_app() -> Any:

@@ -5,6 +5,7 @@ import datetime
 import json
 import math
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +17,16 @@ import typer
 from zerogap.errors import DeviceError, ScaleError
 
 _LONGEST_GUESS = 24 * 3600.0  # seconds; a longer estimate of the time left is not shown
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 FAILURE, USAGE, NOT_REACHED, INTERRUPTED = 1, 2, 3, 130  # exit codes
+
+
+def visible(text: str) -> str:
+    """Return text in which characters that would command a terminal, or are none, are written out.
+
+    Names of columns, labels and files may come from anybody.
+    """
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class Manners:
@@ -47,6 +57,7 @@ class Manners:
 def stop(command: str, message: str, code: int) -> NoReturn:
     """Say why on standard error, and leave."""
     Manners.stopped = True
+    message = visible(message)
     Manners.write(f"{message} (exit code {code})")
     typer.echo(f"zerogap {command}: {message}", err=True)
     raise typer.Exit(code)
@@ -54,6 +65,7 @@ def stop(command: str, message: str, code: int) -> NoReturn:
 
 def note(command: str, message: str) -> None:
     """Tell the user something on standard error, unless --quiet was given."""
+    message = visible(message)
     Manners.write(message)
     if Manners.quiet:
         return
@@ -118,12 +130,23 @@ def check_output(path: Path, *inputs: str | None) -> None:
 
 def printer() -> Any:
     """Return a function that prints a line: styled on a terminal, else plain."""
+    encoding = sys.stdout.encoding or "utf-8"
+
+    def shown(text: str) -> str:
+        """Return what the terminal's encoding has, the rest written out."""
+        return visible(text).encode(encoding, "backslashreplace").decode(encoding)
+
     if sys.stdout.isatty():
         from rich.console import Console
 
         console = Console(highlight=False, markup=False, soft_wrap=True)
-        return lambda text, style="": console.print(text, style=style or None)
-    return lambda text, style="": typer.echo(text)
+        return lambda text, style="": console.print(shown(text), style=style or None)
+    return lambda text, style="": typer.echo(shown(text))
+
+
+def print_data(text: str) -> None:
+    """Print data as they are into a file or a pipe, and for a terminal what can be seen of them."""
+    typer.echo(visible(text) if sys.stdout.isatty() else text, nl=False)
 
 
 def print_table(rows: Iterable[tuple[str, str]]) -> None:
@@ -131,13 +154,15 @@ def print_table(rows: Iterable[tuple[str, str]]) -> None:
     rows, say = list(rows), printer()
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
-        Manners.write(f"{name.ljust(width)}  {value}")
-        say(f"{name.ljust(width)}  {value}")
+        line = visible(f"{name.ljust(width)}  {value}".replace("\n", " "))
+        Manners.write(line)
+        say(line)
 
 
 def as_json(content: dict[str, Any]) -> str:
     """Return one JSON object; numbers that JSON cannot hold become null."""
-    return json.dumps(_plain(content), allow_nan=False, ensure_ascii=False)
+    text = json.dumps(_plain(content), allow_nan=False, ensure_ascii=False)
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,16 @@ import typer
 
 from zerogap.cli.choices import DATA_HELP, MODEL_HELP, FormatOption, JsonOption
 from zerogap.cli.inputs import Input, open_data, tell
-from zerogap.cli.output import USAGE, as_json, check_output, failures, note, score_text, stop
+from zerogap.cli.output import (
+    USAGE,
+    as_json,
+    check_output,
+    failures,
+    note,
+    print_data,
+    score_text,
+    stop,
+)
 from zerogap.cli.stores import is_store, open_store_for_model
 from zerogap.cli.table_options import as_options, table_options
 
@@ -104,7 +113,7 @@ def register(app: Any) -> None:
                 texts = itertools.chain.from_iterable(work.lines(part) for part in results)
             if out is None:
                 for text in texts:
-                    typer.echo(text, nl=False)
+                    print_data(text)
             else:
                 from zerogap.io.atomic import write_file
 

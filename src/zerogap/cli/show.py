@@ -15,6 +15,7 @@ from zerogap.cli.output import (
     certificate_rows,
     check_output,
     failures,
+    print_data,
     print_table,
     printer,
     stop,
@@ -60,7 +61,7 @@ def register(app: Any) -> None:
                 drawn = draw(found[:top], predicted_number(file.model, file.encoder)).encode()
                 write_file(picture, lambda to: to.write(drawn))
             if csv:
-                typer.echo(_csv(found), nl=False)
+                print_data(_csv(found))
             elif json:
                 typer.echo(as_json(_report(file, found)))
             else:

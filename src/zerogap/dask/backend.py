@@ -15,6 +15,7 @@ from distributed.comm.core import CommClosedError
 
 import dask
 
+_OF_A_LOST_CLIENT = (OSError, RuntimeError, AttributeError)
 LOST = object()
 RUNNING = object()
 _QUIET = {"distributed.admin.large-graph-warning-threshold": "100GB"}  # weights travel in tasks
@@ -25,6 +26,9 @@ class Backend(Protocol):
 
     def workers(self) -> list[str]:
         """Return the addresses of the workers that are alive, in a fixed order."""
+
+    def paused(self) -> set[str]:
+        """Return the workers that begin nothing new, because their memory is nearly used up."""
 
     def memory(self) -> list[int]:
         """Return the bytes that each worker may use, as far as limits are known."""
@@ -47,6 +51,9 @@ class Backend(Protocol):
     def data(self, source: Any, worker: str | None) -> Any:
         """Return a handle of the rows of a source, which that worker reads: for `submit`."""
 
+    def check(self, data: Sequence[Any]) -> None:
+        """Raise the error of data that cannot be read, if it is not that their worker was lost."""
+
     def homes(self, data: Sequence[Any], seconds: float) -> list[str | None] | None:
         """Return the worker that holds each source, None if some are not there after a while."""
 
@@ -66,15 +73,22 @@ class DaskBackend:
     def workers(self) -> list[str]:
         try:
             return sorted(self.client.ncores())
-        except (OSError, RuntimeError, AttributeError) as error:  # whatever a lost client raises
+        except _OF_A_LOST_CLIENT as error:
             raise RuntimeError(
                 "the Dask scheduler is gone: start a cluster and fit again, with the same "
                 "checkpoint_dir to go on where this fit was"
             ) from error
 
+    def paused(self) -> set[str]:
+        with contextlib.suppress(*_OF_A_LOST_CLIENT):  # which `workers` tells
+            return {name for name, about in self._known().items() if about["status"] == "paused"}
+        return set()
+
     def memory(self) -> list[int]:
-        known = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        return [int(worker["memory_limit"] or 0) for worker in known]
+        return [int(about["memory_limit"] or 0) for about in self._known().values()]
+
+    def _known(self) -> dict[str, Any]:
+        return dict(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def submit(self, worker: str, function: Callable, *args: Any) -> Future:
         with dask.config.set(_QUIET):
@@ -102,7 +116,7 @@ class DaskBackend:
             return LOST
 
     def cancel(self, tasks: Sequence[Future]) -> None:
-        self.client.cancel(list(tasks), force=True)
+        self.client.cancel([task for task in tasks if isinstance(task, Future)], force=True)
 
     def data(self, source: Any, worker: str | None) -> Any:
         if not dask.is_dask_collection(source):
@@ -113,6 +127,11 @@ class DaskBackend:
         # died, and leaves one waiting that is bound to a worker that has gone.
         with dask.config.set(_QUIET):
             return self.client.compute(clone(source), workers=[worker])
+
+    def check(self, data: Sequence[Any]) -> None:
+        for item in data:  # what depends on data that the scheduler cannot unpack looks only lost
+            if isinstance(item, Future) and item.status == "error":
+                self.outcome(item)
 
     def homes(self, data: Sequence[Any], seconds: float) -> list[str | None] | None:
         futures = [item for item in data if isinstance(item, Future)]

@@ -7,6 +7,7 @@ that are held, so losing a worker costs time, never truth.
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 import time
 from collections import Counter
@@ -27,6 +28,7 @@ POLL_SECONDS = 0.2  # between two checks of which workers are alive
 READING_SECONDS = 5.0  # the same while rows are being loaded
 ABSENCE_SECONDS = 300.0  # without any worker, before the fit gives up
 LEAST_TIMEOUT_SECONDS = 30.0  # without an answer, before a worker counts as lost
+PAUSE_SECONDS = 60.0  # for which workers without memory may hold up the reading of rows
 SLOW_ROUNDS = 10  # times the median round, before a worker counts as lost
 SAVE_SECONDS = 30.0  # between two copies of the dual variables, if rounds are slow
 
@@ -98,12 +100,11 @@ class Workers:
 
     def load(self) -> list[Summary]:
         """Bring the rows into the workers' memory; return what there is to know about them."""
-        workers = self._healthy()
+        self._healthy()
         self._check_memory()
         data = [self.backend.data(source, None) for source in self.sources]
-        while (homes := self.backend.homes(data, READING_SECONDS)) is None:
-            workers = self._healthy()
-        self._divide(homes, workers)
+        homes = self._homes(data)
+        self._divide(homes, self._healthy())
         lost = self._load(dict.fromkeys(range(len(self.groups)), ""), data)
         if lost:
             self._reload(lost)
@@ -190,6 +191,18 @@ class Workers:
             if all(self.backend.outcome(task) is not RUNNING for task in tasks):
                 break
             time.sleep(0.02)
+
+    def _homes(self, data: list[Any]) -> list[str | None]:
+        """Return who holds which rows, once all are read; nobody, if paused workers take long."""
+        since = math.inf
+        while (homes := self.backend.homes(data, READING_SECONDS)) is None:
+            self._healthy()
+            now = time.monotonic()
+            since = min(since, now) if self.backend.paused() else math.inf
+            if now - since > PAUSE_SECONDS:
+                self.backend.cancel(data)  # which are then read by others
+                return [None] * len(data)
+        return homes
 
     def _divide(self, homes: list[str | None], workers: list[str]) -> None:
         """Make the groups: the chunks that one worker holds, or consecutive chunks if none does."""
@@ -325,13 +338,17 @@ class Workers:
 
     def _load(self, wanted: dict[int, str], data: list[Any] | None = None) -> dict[int, str]:
         """Read groups where they are placed; return those that were lost on the way."""
-        tasks = {}
+        tasks, rows = {}, {}
         for g in wanted:
             numbers, place = self.groups[g], self.places[g]
-            rows = [data[k] if data else self.backend.data(self.sources[k], place) for k in numbers]
-            arguments = (self.run, g, self.classify, numbers, *rows)
+            rows[g] = [
+                data[k] if data else self.backend.data(self.sources[k], place) for k in numbers
+            ]
+            arguments = (self.run, g, self.classify, numbers, *rows[g])
             tasks[g] = self.backend.submit(place, work.load, *arguments)
         answers, lost = self._collect(tasks, SLOW_ROUNDS * self._timeout())
+        for g in lost:
+            self.backend.check(rows[g])
         for summary in (summary for answer in answers.values() for summary in answer):
             self._recognise(summary)
         return lost
@@ -396,11 +413,17 @@ class Workers:
         """Return the workers to use; wait if there are none."""
         until = time.monotonic() + ABSENCE_SECONDS
         while True:
-            alive = self.backend.workers()
-            if fine := [worker for worker in alive if worker not in self.suspects] or alive:
+            known, paused = self.backend.workers(), self.backend.paused()
+            awake = [worker for worker in known if worker not in paused]
+            if fine := [worker for worker in awake if worker not in self.suspects] or awake:
                 return fine
             if time.monotonic() > until:
                 spent = f"{ABSENCE_SECONDS:.0f} s"
+                if known:
+                    raise MemoryError(
+                        f"all workers were paused for {spent}, as their memory is nearly used up.  "
+                        f"{self._memory()}  Start more workers, or give them more (memory_limit)"
+                    )
                 raise RuntimeError(f"there were no workers for {spent}: see their logs")
             time.sleep(POLL_SECONDS)
 

@@ -71,10 +71,18 @@ def cache_folder() -> Path:
     if given:
         return Path(given) / "zerogap"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home()) / "zerogap" / "Cache"
+        return Path(os.environ.get("LOCALAPPDATA") or _home()) / "zerogap" / "Cache"
     else:
         folder = "Library/Caches" if sys.platform == "darwin" else ".cache"
-        return Path.home() / folder / "zerogap"
+        return _home() / folder / "zerogap"
+
+
+def _home() -> Path:
+    """Return the user's folder; a place where there is nothing for users without one."""
+    try:
+        return Path.home()
+    except RuntimeError:  # a number without a name, as services and containers have
+        return Path(os.devnull)
 
 
 def find(file: DataFile, folder: Folder = None) -> Path | None:

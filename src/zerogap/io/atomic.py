@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import glob
+import hashlib
 import os
 import secrets
 import stat
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 SECONDS_BETWEEN_TRIES = 0.05  # Windows has no call that waits for a lock without a limit
+_NO_SUCH_CALL = (errno.EINVAL, errno.ENOTSUP)  # as some network disks answer
+_LONGEST_NAME = 240  # bytes of a name, which with ".", ".part-" and eight digits are 255
 REPLACE_TRIES = 20  # one second: virus scanners and readers keep a file of Windows open that long
 
 
@@ -31,14 +34,19 @@ def replace_file(path: Path, write: Callable[[BinaryIO], Any]) -> None:
     """
     known = str(path)
     path = Path(os.path.realpath(path))  # of a link, replace what it points to
+    old = None
     if path.exists():
         require_regular(path)
-    for stale in path.parent.glob(f".{glob.escape(path.name)}.part-*"):
+        old = path.stat()
+    beside = _beside(path)
+    for stale in path.parent.glob(f"{glob.escape(beside)}.part-*"):
         stale.unlink(missing_ok=True)  # what killed processes left
-    temporary = path.with_name(f".{path.name}.part-{secrets.token_hex(4)}")
+    temporary = path.with_name(f"{beside}.part-{secrets.token_hex(4)}")
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "xb", opener=None if old is None else _private) as file:
             write(file)
+            if old is not None:
+                _share_as(old, file.fileno())
             file.flush()
             os.fsync(file.fileno())
         _replace(temporary, path)
@@ -48,6 +56,30 @@ def replace_file(path: Path, write: Callable[[BinaryIO], Any]) -> None:
             raise OSError(error.errno, error.strerror, known) from error
         raise
     _sync_folder(path.parent)
+
+
+def _beside(path: Path) -> str:
+    """Return what the names of files beside one begin with: its own, or a digest if that is long.
+
+    With its end, a name may have as many bytes as systems allow.
+    """
+    if len(name := os.fsencode(path.name)) <= _LONGEST_NAME:
+        return f".{path.name}"
+    return f".{hashlib.blake2b(name, digest_size=16).hexdigest()}"
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _share_as(old: os.stat_result, handle: int) -> None:
+    """Let those read and write a file who could read and write the one that it replaces."""
+    if sys.platform != "win32":
+        for owner in (-1, old.st_uid):  # not everybody may give files away
+            with contextlib.suppress(OSError):
+                os.fchown(handle, owner, old.st_gid)
+        with contextlib.suppress(OSError):  # folders from other systems have no such rights
+            os.fchmod(handle, stat.S_IMODE(old.st_mode))
 
 
 @contextlib.contextmanager
@@ -69,7 +101,7 @@ def locked(path: Path, wait: bool = False) -> Iterator[bool]:
     that ends.  Where the folder has no locks, nothing is locked.
     """
     path = Path(os.path.realpath(path))
-    lock = path.with_name(f".{path.name}.lock")
+    lock = path.with_name(f"{_beside(path)}.lock")
     handle, free = None, True
     try:
         handle = _acquire(lock, wait)
@@ -146,8 +178,12 @@ def require_regular(path: Path) -> None:
 
 def _sync_folder(folder: Path) -> None:
     if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        with contextlib.suppress(PermissionError):  # a folder to write into, but not to list
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            except OSError as error:
+                if error.errno not in _NO_SUCH_CALL:
+                    raise
+            finally:
+                os.close(handle)
