@@ -69,7 +69,7 @@ class Machines:
     def data(self, source, worker):
         return source() if callable(source) else source
 
-    def paused(self):
+    def stuck(self):
         return self.without_memory
 
     def check(self, data):
@@ -480,7 +480,7 @@ def test_rows_that_a_paused_worker_holds_up_are_read_by_others(monkeypatch):
     machines = Machines(2)
     machines.without_memory.add("worker-0")
     machines.homes = lambda data, seconds: None
-    monkeypatch.setattr(module, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "STUCK_SECONDS", 0.0)
     outcome, workers = fit(machines, chunks(*make()))
     assert outcome.certificate.stop_reason == "converged"
     assert set(workers.places) == {"worker-1"}

@@ -16,6 +16,7 @@ from distributed.comm.core import CommClosedError
 import dask
 
 _OF_A_LOST_CLIENT = (OSError, RuntimeError, AttributeError)
+SILENT_SECONDS = 30.0  # without a sign of life, while others give some: usual are .5 to 10 s
 LOST = object()
 RUNNING = object()
 _QUIET = {"distributed.admin.large-graph-warning-threshold": "100GB"}  # weights travel in tasks
@@ -27,8 +28,8 @@ class Backend(Protocol):
     def workers(self) -> list[str]:
         """Return the addresses of the workers that are alive, in a fixed order."""
 
-    def paused(self) -> set[str]:
-        """Return the workers that begin nothing new, because their memory is nearly used up."""
+    def stuck(self) -> set[str]:
+        """Return the workers that begin nothing: their memory is nearly used up, or they hang."""
 
     def memory(self) -> list[int]:
         """Return the bytes that each worker may use, as far as limits are known."""
@@ -79,10 +80,16 @@ class DaskBackend:
                 "checkpoint_dir to go on where this fit was"
             ) from error
 
-    def paused(self) -> set[str]:
+    def stuck(self) -> set[str]:
+        known: dict[str, Any] = {}
         with contextlib.suppress(*_OF_A_LOST_CLIENT):  # which `workers` tells
-            return {name for name, about in self._known().items() if about["status"] == "paused"}
-        return set()
+            known = self._known()
+        latest = max((about["last_seen"] for about in known.values()), default=0.0)
+        return {
+            name
+            for name, about in known.items()
+            if about["status"] == "paused" or latest - about["last_seen"] > SILENT_SECONDS
+        }
 
     def memory(self) -> list[int]:
         return [int(about["memory_limit"] or 0) for about in self._known().values()]

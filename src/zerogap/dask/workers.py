@@ -28,7 +28,7 @@ POLL_SECONDS = 0.2  # between two checks of which workers are alive
 READING_SECONDS = 5.0  # the same while rows are being loaded
 ABSENCE_SECONDS = 300.0  # without any worker, before the fit gives up
 LEAST_TIMEOUT_SECONDS = 30.0  # without an answer, before a worker counts as lost
-PAUSE_SECONDS = 60.0  # for which workers without memory may hold up the reading of rows
+STUCK_SECONDS = 60.0  # for which workers that begin nothing may hold up the reading of rows
 SLOW_ROUNDS = 10  # times the median round, before a worker counts as lost
 SAVE_SECONDS = 30.0  # between two copies of the dual variables, if rounds are slow
 
@@ -193,13 +193,13 @@ class Workers:
             time.sleep(0.02)
 
     def _homes(self, data: list[Any]) -> list[str | None]:
-        """Return who holds which rows, once all are read; nobody, if paused workers take long."""
+        """Return who holds which rows, once all are read; nobody, if workers hold that up."""
         since = math.inf
         while (homes := self.backend.homes(data, READING_SECONDS)) is None:
             self._healthy()
             now = time.monotonic()
-            since = min(since, now) if self.backend.paused() else math.inf
-            if now - since > PAUSE_SECONDS:
+            since = min(since, now) if self.backend.stuck() else math.inf
+            if now - since > STUCK_SECONDS:
                 self.backend.cancel(data)  # which are then read by others
                 return [None] * len(data)
         return homes
@@ -413,8 +413,8 @@ class Workers:
         """Return the workers to use; wait if there are none."""
         until = time.monotonic() + ABSENCE_SECONDS
         while True:
-            known, paused = self.backend.workers(), self.backend.paused()
-            awake = [worker for worker in known if worker not in paused]
+            known, stuck = self.backend.workers(), self.backend.stuck()
+            awake = [worker for worker in known if worker not in stuck]
             if fine := [worker for worker in awake if worker not in self.suspects] or awake:
                 return fine
             if time.monotonic() > until:
