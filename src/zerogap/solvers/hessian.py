@@ -14,6 +14,7 @@ from scipy import linalg
 from zerogap.losses import Loss
 from zerogap.problem import Problem
 from zerogap.rows import CSRRows, DenseRows
+from zerogap.solvers.conjugate_gradients import NEVER_ENOUGH, Enough, conjugate_gradients
 from zerogap.solvers.protocol import Solver
 
 DIRECT = 3000  # features up to which the Hessian is factorised
@@ -32,6 +33,12 @@ ROUGH_RESIDUAL, EXACT_RESIDUAL = 0.01, 1e-12  # conjugate gradients stop at this
 # factorised matrix' curvature: it is rounding, of columns that are copies of each other, and a step
 # along them would have no end.
 LEAST_CURVATURE = 1e-2
+# Of text, conjugate gradients are preconditioned by this power of the diagonal: what is wanted is a
+# short gradient, and the diagonal alone favours rare words.  Products to a gap of 1e-3 at C = 100
+# with powers of 0.5, 0.6, 0.75 and 1: rcv1 99, 91, 87, 98; reuters 73, 68, 65, 93; with three rows
+# in ten 65, 68, 83, 140.  Where |x|^2 / (lam n) is larger than the second number on average, some
+# columns may have other units, and only the diagonal itself makes up for those.
+POWER_OF_DIAGONAL, MOST_EVEN = 0.6, 1e4
 DAMPING = 1e-13  # share of the diagonal: hundreds of times a copy's curvature by rounding
 # Smallest pivot of a matrix with a unit diagonal whose solutions have enough right digits: measured
 # on columns that agree to 1e-5 of their values.
@@ -109,6 +116,8 @@ class Hessian:
         wide = not is_parabola(problem.loss) or problem.shape[1] >= SINGLE_FEATURES_OF_PARABOLA
         self.rough = wide and _is_rough(problem.rows) and _has_room(problem, h)
         self.left = math.inf  # |r|^2 of the last direction's residual r, if known
+        self.dual_direction: np.ndarray | None = None  # to a better dual point's weights, if any
+        self.dual_gap = math.inf  # of a parabola, with that dual point
         # without rows the intercept has no curvature: a small one keeps the direction finite
         total = float(self.h.sum())
         self.least = damping * total if total > 0.0 else damping
@@ -118,19 +127,18 @@ class Hessian:
         target: np.ndarray,
         rng: np.random.Generator,
         factor: int = 1,
-        enough: tuple[float, float] = (0.0, 0.0),
+        enough: Enough = NEVER_ENOUGH,
     ) -> tuple[np.ndarray, int, int]:
         """Return the Newton direction, the number of products it took, and the next `factor`.
 
         The Hessian of `factor * worth_sampling(rows)` rows is the preconditioner; of a parabola,
-        whose optimum is one step away, the Hessian of all rows.  `enough` is (value, share): the
-        direction is exact enough once |residual|^2 <= share * value, value being the objective.
+        whose optimum is one step away, the Hessian of all rows.  `enough` says when a direction is.
         """
         n, d = len(self.h), self.problem.shape[1]
         parabola = is_parabola(self.problem.loss)
         if d > DIRECT:
             reduction = EXACT_RESIDUAL**2 if parabola else ROUGH_RESIDUAL
-            given = (self._diagonal(), target, reduction, 0.0, enough)
+            given = (self._diagonal(enough.smooths), target, reduction, 0.0, enough)
             return *self._conjugate_gradients(*given), factor
         size, plenty = factor * worth_sampling(self.rows), max(PLENTY_PER_FEATURE * d, 4096)
         if n <= 2 * min(size, plenty) or parabola:
@@ -159,7 +167,7 @@ class Hessian:
         self,
         inverse: Callable[[np.ndarray], np.ndarray],
         target: np.ndarray,
-        enough: tuple[float, float],
+        enough: Enough,
     ) -> tuple[np.ndarray, int]:
         """Solve with a Hessian in single precision; if that takes too long, with an exact one."""
         most = MENDING_PRODUCTS + int(moments_cost(self.rows))
@@ -210,37 +218,16 @@ class Hessian:
         target: np.ndarray,
         reduction: float = ROUGH_RESIDUAL,
         least: float = 0.0,
-        enough: tuple[float, float] = (0.0, 0.0),
+        enough: Enough = NEVER_ENOUGH,
         most: int = 0,
     ) -> tuple[np.ndarray, int]:
-        """Solve until |residual|^2 has fallen by the factor `reduction`, or to `enough`.
-
-        Stops at a direction with less than the share `least` of the preconditioner's curvature.
-        """
-        p, rest = np.zeros_like(target), target.copy()
-        eased = precondition(rest)
-        along, size = eased, float(rest @ eased)
-        unit = rest.copy()  # `along` is the preconditioner applied to this
-        goal = reduction * size
-        products = 0
+        """Return the direction that conjugate gradients find, and the products they took."""
         most = most or (REFINEMENTS if least else MOST_PRODUCTS)
-        value, share = enough
-        while size > goal and products < most and rest @ rest > share * value:
-            products += 1
-            product = self @ along
-            curvature = float(along @ product)
-            if not curvature > least * float(along @ unit):  # nothing but rounding
-                break
-            step = size / curvature
-            p += step * along
-            rest -= step * product
-            value -= 0.5 * step * size
-            eased = precondition(rest)
-            before, size = size, float(rest @ eased)
-            along = eased + (size / before) * along
-            unit = rest + (size / before) * unit
-        self.left = float(rest @ rest)
-        return p, products
+        found = conjugate_gradients(
+            self.__matmul__, precondition, target, reduction, most, least, enough
+        )
+        self.left, self.dual_direction, self.dual_gap = found.left, found.smooth, found.gap
+        return found.solution, found.products
 
     def _inverse(
         self, rows: DenseRows | CSRRows, h: np.ndarray, rough: bool = False, damping: float = 0.0
@@ -287,8 +274,11 @@ class Hessian:
                 return functools.partial(_scaled, inverse, scale), accurate
         return (lambda v: v / diagonal), False
 
-    def _diagonal(self) -> Callable[[np.ndarray], np.ndarray]:
+    def _diagonal(self, wants_short_gradient: bool) -> Callable[[np.ndarray], np.ndarray]:
         diagonal = self.rows.square_sums(self.h) + self.ridge
+        even = self.problem.mean_sqnorm <= MOST_EVEN * self.problem.strength * self.problem.shape[0]
+        if wants_short_gradient and even:
+            diagonal **= POWER_OF_DIAGONAL
         if self.intercept:
             diagonal = np.append(diagonal, self.h.sum() + self.least)
         return lambda v: v / diagonal

@@ -19,6 +19,7 @@ class Way(NamedTuple):
     kink: float = 0.0  # slope of the L1 penalty along the way
     l1_before: float = 0.0  # L1 penalty at the start, over lam
     end: np.ndarray | None = None  # weights after a step of one, with their zeros
+    dual: np.ndarray | None = None  # p and p_b to the weights that give the dual point, if others
 
     def at(self, w: np.ndarray, t: float) -> np.ndarray:
         """Return the weights after a step of t."""

@@ -18,12 +18,13 @@ from zerogap.kernels.machine_code import first_time
 from zerogap.losses import Loss
 from zerogap.problem import Problem
 from zerogap.solvers import fused, soft_l1
+from zerogap.solvers.conjugate_gradients import Enough
 from zerogap.solvers.coordinates import descent_way
 from zerogap.solvers.dual_start import warm_duals
-from zerogap.solvers.hessian import Hessian, check_memory, is_parabola
+from zerogap.solvers.hessian import DIRECT, Hessian, check_memory, is_parabola
 from zerogap.solvers.history import Record
 from zerogap.solvers.line_search import Way, adapted_damping, search, straight_way
-from zerogap.solvers.polish import is_worth_polishing, polished
+from zerogap.solvers.polish import is_worth_polishing, polished, take_dual_of_others
 from zerogap.solvers.protocol import Answer, Solver, State
 from zerogap.solvers.responses import first_gamma, mark_movable, respond, sum_excess, two_like
 
@@ -43,8 +44,8 @@ SUBPROBLEM_GAIN = 1e-3  # a sub-problem is solved when a step can gain less than
 # coordinate descent is faster
 FEW_FEATURES = 300
 # Gap that conjugate gradients may leave: a share of P for a parabola, whose Hessian is kept for
-# further steps; else a share of the tolerance, if it is known
-PARABOLA_GAP, STEP_PART = 1e-7, 0.5
+# further steps; or a share of the tolerance, if it is known (and of a parabola the gap is, too)
+PARABOLA_GAP, PARABOLA_PART, STEP_PART = 1e-7, 0.9, 0.5
 STEPS_BETWEEN_POLISHES = 8  # steps to wait after a polish without gain: each takes several passes
 _EMPTY = np.empty(0)
 
@@ -317,6 +318,9 @@ class Newton(Solver):
         if len(state.mu):
             self._cool(problem, state, -way.slope)
         self._measure(problem, part, state, left)
+        if way.dual is not None and t == 1.0:
+            change = way.dual - np.append(way.p, way.p_b)
+            take_dual_of_others(problem, state, change)
         done = not state.gamma or -way.slope <= SUBPROBLEM_GAIN * state.residual
         worth = done and part is problem and is_worth_polishing(problem, state, way.slope)
         if worth and not state.unpolishable:
@@ -409,14 +413,16 @@ class Newton(Solver):
         if hessian is None:
             hessian = Hessian(part, h, ridge=ridge)
         state.hessian = hessian if same else None
-        gap = STEP_PART * state.tol or (PARABOLA_GAP if same else 0.0)
+        gap = (PARABOLA_PART if same else STEP_PART) * state.tol or (PARABOLA_GAP if same else 0.0)
         before = float(gradient @ gradient)
+        smooths = d > DIRECT  # else there are few products
         if state.gamma or ridge is not None or before <= 2.0 * problem.strength * gap * state.value:
-            gap = 0.0  # the gradient is not the gap, or it was not enough
-        enough = (state.value, 2.0 * problem.strength * gap)
+            gap, smooths = 0.0, False  # the gradient is not the gap, or it was not enough
+        enough = Enough(state.value, gap, problem.strength, smooths)
         given = (-gradient, state.rng, state.factor, enough)
         direction, products, state.factor = hessian.solve(*given)
-        return straight_way(direction, gradient, d), products
+        way = straight_way(direction, gradient, d)
+        return way._replace(dual=hessian.dual_direction), products
 
     def _compile(self, problem: Problem, gamma: float) -> None:
         few = problem.take(np.arange(min(2, problem.shape[0])))

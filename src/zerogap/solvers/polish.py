@@ -16,6 +16,7 @@ import numpy as np
 
 from zerogap.problem.circulation import ROUNDING_OF_SUMS
 from zerogap.solvers.hessian import DIRECT
+from zerogap.solvers.responses import respond, sum_excess, two_like
 
 MOST_ROUNDS = 6  # rounds of corrections; each gains some digits
 
@@ -83,6 +84,25 @@ def polished(
         dz = problem.scores(p)
         alpha = alpha - respond(dz + p_b if problem.fit_intercept else dz)
     return best, slack
+
+
+def take_dual_of_others(problem: Any, state: Any, change: np.ndarray) -> None:
+    """Take the dual point of other weights, which differ by `change`, if its gap is smaller.
+
+    The state is that of `Newton`, for a smooth loss, after a step that conjugate gradients found.
+    """
+    d = problem.shape[1]
+    dz = problem.scores(change[:d]) + float(change[d:].sum())
+    alpha, h = two_like(problem, dz)
+    respond(problem, state.near_z, dz, 1.0, alpha, h, state.centre, 0.0)
+    if state.hessian is not None and not len(state.near_u):  # a parabola: its gap is known
+        excess, residual = 0.0, state.hessian.dual_gap
+    else:
+        data = (problem.loss, problem.y, problem.share, alpha, state.near_z)
+        excess = problem.over_rows(sum_excess, *data)
+        residual = problem.penalty_terms(state.w, problem.dual_sum(alpha))[1]
+    if excess + residual < state.excess + state.residual:
+        state.polished, state.excess, state.residual = alpha, excess, residual
 
 
 def _imbalance(problem: Any, alpha: np.ndarray) -> float:
