@@ -12,6 +12,7 @@ from zerogap.losses import Loss, MulticlassHinge, Softmax
 from zerogap.penalties import L2
 from zerogap.problem import Problem
 from zerogap.solvers import multiclass_lbfgs
+from zerogap.solvers.accelerated_ascent import AcceleratedAscent
 from zerogap.solvers.hessian import DIRECT, needed_memory
 from zerogap.solvers.interior_parts import shape_of
 from zerogap.solvers.interior_point import InteriorPoint
@@ -65,8 +66,10 @@ def second_methods(problem: Problem) -> list[Solver]:
     few = can_factorise(problem)
     straight, bent = shape.is_straight and few, shape.bend > 0.0 and few
     if not straight and d > DIRECT and n < 4 * d and not math.isfinite(problem.loss.smoothness):
-        # measured: SDCA is faster on text, whatever lam, but not beside raw columns
-        return [] if l2 and not is_badly_scaled(problem) else [Newton()]
+        # measured: coordinate ascent is faster on text, whatever lam, but not beside raw columns
+        if not l2 or is_badly_scaled(problem):
+            return [Newton()]
+        return [] if problem.on_device else [AcceleratedAscent()]
     wide = bent and is_wide(problem) and n * n * d <= WIDE_WORK
     if wide or (straight and (n * d * d <= SMALL_TABLE or not l2)):
         return [InteriorPoint(), Newton()]
