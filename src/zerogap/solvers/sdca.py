@@ -302,14 +302,15 @@ class SDCA(Solver):
         if len(state.order) and self.output == "recent":
             self._average(state)
         state.tally = 0.0
-        shrink = self.shrink and self.sampling == "permutation"
-        if shrink and state.passes < state.span and 0 < state.moved.sum() < 0.5 * n:
+        shrink = self.shrink and self.sampling == "permutation" and state.passes < state.span
+        if shrink and 0 < np.count_nonzero(state.moved) < 0.5 * n:
             state.passes += 1
             if not len(state.chosen):
                 state.members = state.order[state.moved]
                 state.chosen = np.arange(len(state.members))
             else:
-                state.chosen = np.sort(state.chosen[state.moved])
+                state.chosen = state.chosen[state.moved]
+                state.chosen.sort()
             size = _ROWS_PER_BUCKET if len(state.layout) else 1
             state.chosen = state.chosen[_shuffled(state.rng, len(state.chosen), size)]
             state.order = state.members[state.chosen]
@@ -380,6 +381,8 @@ class SDCA(Solver):
 
 def _shuffled(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
     """Return 0 ... n - 1 in random order, except for buckets of neighbours that stay together."""
+    if size == 1:
+        return rng.permutation(n)
     buckets = size * rng.permutation(-(-n // size))
     order = (buckets[:, None] + np.arange(size)).ravel()
     return order[order < n]
