@@ -20,9 +20,13 @@ import zerogap
 # Not here: `verify`, one file of 300 lines to be read as a whole; `lab`, for the chapters inside
 # of the package.
 MODULES = (
-    *("bounds", "dask", "datasets", "losses", "model_io", "readers", "regions", "solvers"),
-    *("store", "testing", "transforms"),
+    *("audit", "bounds", "dask", "datasets", "leave_one_out", "losses", "model_io", "readers"),
+    *("regions", "solvers", "store", "testing", "transforms"),
 )
+BETWEEN_ROOMS = {  # listed for other rooms of the package, not for people
+    *("audit", "audit_all", "convention_of", "leave_one_out_of", "models_of", "posed"),
+    "targets_of",
+}
 DROP_INS = ("linear_model", "svm")  # scikit-learn describes their parameters and methods
 PROTOCOLS = (zerogap.Loss, zerogap.Solver, zerogap.Problem, zerogap.readers.Column)
 RULES = {
@@ -45,7 +49,8 @@ def public() -> Iterator[tuple[str, Any]]:
     names = (*MODULES, *DROP_INS)
     for module in (zerogap, *(importlib.import_module(f"zerogap.{name}") for name in names)):
         for name, thing in listed(module):
-            if (inspect.isclass(thing) or inspect.isfunction(thing)) and thing not in seen:
+            documented = inspect.isclass(thing) or inspect.isfunction(thing)
+            if documented and name not in BETWEEN_ROOMS and thing not in seen:
                 seen.add(thing)
                 yield f"{module.__name__}.{name}", thing
 

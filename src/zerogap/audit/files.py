@@ -30,7 +30,7 @@ _LIBLINEAR: dict[str, tuple[Any, float]] = {  # loss, and how often ours is in t
 
 
 def read_liblinear(path: str | Path, C: float = 1.0, eps: float = 0.1) -> Any:
-    """Read a model file of LIBLINEAR, for `certify`.
+    r"""Read a model file of LIBLINEAR, for `certify`.
 
     Parameters
     ----------
@@ -44,6 +44,17 @@ def read_liblinear(path: str | Path, C: float = 1.0, eps: float = 0.1) -> Any:
     object with `coef_`, `intercept_`, `classes_` and `convention`
         The objective is |w|^2 / 2 + C sum phi_i, or |w|_1 + C sum phi_i, with the intercept (-B)
         regularised, and without weights of classes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> lines = ["solver_type L2R_LR", "nr_class 2", "label 1 -1", "nr_feature 1", "bias -1"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "heart.model"
+    ...     length = path.write_text("\n".join([*lines, "w", "0.5", ""]))
+    ...     read_liblinear(path, C=10.0).coef_.tolist()
+    [[0.5]]
     """
     try:
         lines = Path(path).read_text(encoding="ascii").split("\n")
@@ -85,7 +96,7 @@ def read_liblinear(path: str | Path, C: float = 1.0, eps: float = 0.1) -> Any:
 
 
 def read_coefficients(path: str | Path) -> Any:
-    """Read a table of names and coefficients, as R and spreadsheets write it; `certify` needs more.
+    r"""Read a table of names and coefficients, as R or a spreadsheet writes it, for `certify`.
 
     Each line has the name of a feature and its weight; one named intercept, (Intercept) or const
     is the intercept.  A first line without numbers or without a name, quotes and any of comma,
@@ -101,6 +112,17 @@ def read_coefficients(path: str | Path) -> Any:
     -------
     object with `coef_`, `intercept_` and names
         In the order of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "coefficients.csv"
+    ...     length = path.write_text("(Intercept),1.5\nage,0.25\n")
+    ...     model = read_coefficients(path)
+    >>> model.names, model.coef_.tolist(), model.intercept_.tolist()
+    (['age'], [[0.25]], [1.5])
     """
     weights: list[float] = []
     names: list[str] = []
@@ -141,6 +163,22 @@ def read_onnx(path: str | Path) -> Any:
     """Read the coefficients of the one linear model in an ONNX file; `certify` needs loss and lam.
 
     Takes the operators LinearClassifier and LinearRegressor of `ai.onnx.ml`.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    object with `coef_` and `intercept_`, of a classifier also `classes_`
+        The coefficients.
+
+    Examples
+    --------
+    >>> import zerogap as zg
+    >>> model = zg.audit.read_onnx("model.onnx")  # doctest: +SKIP
+    >>> zg.certify(model, X, y, loss="logistic", lam=0.1)  # doctest: +SKIP
     """
     import onnx
 
@@ -161,11 +199,33 @@ def read_onnx(path: str | Path) -> Any:
 
 
 def read_vw(path: str | Path, n_features: int) -> Any:
-    """Read a readable model of Vowpal Wabbit (--readable_model), for `certify` with loss and lam.
+    r"""Read a readable model of Vowpal Wabbit (--readable_model), for `certify` with loss and lam.
 
     Features must have been given by number, as in svmlight files; the constant is the intercept.
     With ``--bfgs --l2 v`` the objective is sum phi_i + v |w|^2 / 2 over all weights but the
     constant's: lam = v / n.  Its squared loss has no half: lam = v / (2 n).
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    n_features : int
+        Number of features; those that the file does not name have weight zero.
+
+    Returns
+    -------
+    object with `coef_` and `intercept_`
+        The coefficients.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "readable.txt"
+    ...     length = path.write_text("Version 9.10\n:0\n2:0.5\n116060:1.5\n")
+    ...     read_vw(path, n_features=3).coef_.tolist()
+    [[0.0, 0.0, 0.5]]
     """
     weights: dict[int, float] = {}
     for line in Path(path).read_text(encoding="ascii", errors="replace").splitlines():

@@ -121,6 +121,11 @@ def leave_one_out(
     random_state : None, int, numpy Generator or RandomState
         Seed of the fits.
 
+    Returns
+    -------
+    LeaveOneOut
+        Bounds of the score of each row, and of the error.
+
     Examples
     --------
     >>> import zerogap as zg
