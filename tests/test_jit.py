@@ -22,6 +22,27 @@ from zerogap.losses import LOSSES
 TESTS = str(Path(__file__).parent)
 
 
+BEGUN = """
+import os, sys
+import numba, scipy.sparse, scipy.special  # half of a start; nothing of zerogap
+
+for line in sys.stdin:
+    cache, file, answer, errors = eval(line)
+    if (child := os.fork()) == 0:
+        numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = cache
+        sys.stdout, sys.stderr = open(answer, "w"), open(errors, "w")
+        code = 1
+        try:
+            exec(compile(open(file).read(), file, "exec"), {"__name__": "__main__"})
+            code = 0
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        sys.stdout.flush(), sys.stderr.flush()
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
 def run(code, cache, **environment):
     """Run Python code in a process of its own and return the JSON it prints last."""
     path = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -32,6 +53,34 @@ def run(code, cache, **environment):
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def begun():
+    """A process that has imported Numba, and forks one for each request."""
+    path = os.pathsep.join([TESTS, *filter(None, [os.environ.get("PYTHONPATH")])])
+    variables = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-c", BEGUN]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=variables, **pipes) as process:
+        yield process
+        process.stdin.close()
+
+
+@pytest.fixture
+def run_forked(begun, tmp_path):
+    """`run` by a process that has imported Numba: that is most of what a start takes."""
+    if sys.platform == "win32":
+        return run
+    files = [str(tmp_path / name) for name in ("code.py", "answer", "errors")]
+
+    def forked(code, cache):
+        Path(files[0]).write_text(textwrap.dedent(code))
+        print([str(cache), *files], file=begun.stdin, flush=True)
+        assert begun.stdout.readline() == "0\n", Path(files[2]).read_text()
+        return json.loads(Path(files[1]).read_text().splitlines()[-1])
+
+    return forked
 
 
 FIT = """
@@ -46,14 +95,14 @@ FIT = """
 """
 
 
-def test_second_process_compiles_nothing(tmp_path):
-    misses, _ = run(FIT, tmp_path)
+def test_second_process_compiles_nothing(tmp_path, run_forked):
+    misses, _ = run_forked(FIT, tmp_path)
     assert misses > 0
     for first in (
         "",
         "    import zerogap.leave_one_out, zerogap.dask\n",
     ):  # whatever was imported before
-        misses, hits = run(first + FIT, tmp_path)
+        misses, hits = run_forked(first + FIT, tmp_path)
         assert misses == 0
         assert hits > 0
 
@@ -117,13 +166,13 @@ USE_OWN_LOSS = """
 """
 
 
-def test_edited_loss_is_recompiled(tmp_path):
+def test_edited_loss_is_recompiled(tmp_path, run_forked):
     folder, cache = tmp_path / "code", tmp_path / "cache"
     folder.mkdir()
     code = USE_OWN_LOSS.format(folder=str(folder))
     for factor in ("1.0", "50.0"):
         (folder / "own.py").write_text(OWN_LOSS.replace("FACTOR", factor))
-        assert run(code, cache, PYTHONDONTWRITEBYTECODE="1") == 2.0 * float(factor)
+        assert run_forked(code, cache) == 2.0 * float(factor)
 
 
 OWN_HELPER = """
@@ -153,29 +202,29 @@ def total(x):
 """
 
 
-def test_edited_helper_of_a_kernel_is_recompiled(tmp_path):
+def test_edited_helper_of_a_kernel_is_recompiled(tmp_path, run_forked):
     folder, cache = tmp_path / "code", tmp_path / "cache"
     folder.mkdir()
     (folder / "own_kernel.py").write_text(OWN_KERNEL)
     code = USE_OWN_HELPER.format(folder=str(folder))
     for factor in ("1.0", "50.0"):
         (folder / "own_helper.py").write_text(OWN_HELPER.replace("FACTOR", factor))
-        assert run(code, cache, PYTHONDONTWRITEBYTECODE="1") == 3.0 * float(factor)
+        assert run_forked(code, cache) == 3.0 * float(factor)
 
 
-def test_another_script_s_loss_in_the_cache_disturbs_nobody(tmp_path):
+def test_another_script_s_loss_in_the_cache_disturbs_nobody(tmp_path, run_forked):
     """The index of a cached kernel names the classes of all its users, importable or not."""
     folder, cache = tmp_path / "code", tmp_path / "cache"
     folder.mkdir()
     (folder / "own.py").write_text(OWN_LOSS.replace("FACTOR", "3.0"))
-    run(USE_OWN_LOSS.format(folder=str(folder)), cache)
+    run_forked(USE_OWN_LOSS.format(folder=str(folder)), cache)
     plain = """
         import json, zerogap as zg
         print(json.dumps(zg.Problem([[1.0]], [2.0], "squared").primal([0.0])))
     """
-    assert run(plain, cache) == 2.0
-    assert run(plain, cache) == 2.0
-    assert run(USE_OWN_LOSS.format(folder=str(folder)), cache) == 6.0
+    assert run_forked(plain, cache) == 2.0
+    assert run_forked(plain, cache) == 2.0
+    assert run_forked(USE_OWN_LOSS.format(folder=str(folder)), cache) == 6.0
 
 
 FEW_KERNELS = """
@@ -201,7 +250,7 @@ def filled_cache(tmp_path_factory):
 
 @pytest.mark.parametrize("damage", ["truncated", "moved", "garbage"])
 @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-def test_F3_damaged_caches_are_compiled_again(filled_cache, tmp_path, damage, suffix):
+def test_F3_damaged_caches_are_compiled_again(filled_cache, tmp_path, run_forked, damage, suffix):
     """Truncated files, or pickles of classes that are gone, cost a compilation and one line."""
     cache = tmp_path / "cache"
     shutil.copytree(filled_cache, cache)
@@ -210,10 +259,10 @@ def test_F3_damaged_caches_are_compiled_again(filled_cache, tmp_path, damage, su
         moved = content.replace(b"zerogap.kernels.jit", b"zerogap.kernels.gone"[:19])
         changed = {"truncated": content[: len(content) // 2], "moved": moved, "garbage": b"\0" * 99}
         file.write_bytes(changed[damage])
-    said = run(FEW_KERNELS, cache)
+    said = run_forked(FEW_KERNELS, cache)
     assert len(said) <= 1
     assert all("compiling it again" in text for text in said)
-    assert run(FEW_KERNELS, cache) == []
+    assert run_forked(FEW_KERNELS, cache) == []
 
 
 def test_F7_two_processes_compile_at_once(tmp_path):
