@@ -1,8 +1,10 @@
 """Fits on real worker processes, some of which the tests kill or freeze."""
 
 import functools
+import multiprocessing
 import os
 import signal
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
+from distributed.utils import get_mp_context
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
@@ -24,6 +27,18 @@ from zerogap.model_io import recertify, save
 from zerogap.store import Store, write_store
 
 pytestmark = pytest.mark.timeout(600)  # seconds, but not on a busy machine
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _workers_are_forked():
+    """Fork workers from a process that has imported what they need: that is most of their start."""
+    if sys.platform == "win32":
+        yield
+        return
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context()  # says what to import, which the next line replaces
+        multiprocessing.set_forkserver_preload(["distributed", "zerogap.dask.work"])
+        yield
 
 
 @pytest.fixture(scope="module")
