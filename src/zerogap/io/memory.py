@@ -19,11 +19,10 @@ def free_memory() -> float:
     That is less than the machine's in a container with a limit, and more than what nobody uses:
     files that the system keeps in memory, most of it after some days, make room.
     """
-    if sys.platform == "win32":
-        return math.inf
-    with contextlib.suppress(OSError, ValueError):
-        unused = float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-        return min(unused if unused > PLENTY else max(unused, _available()), _left_in_group())
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError, ValueError):
+            unused = float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+            return min(unused if unused > PLENTY else max(unused, _available()), _left_in_group())
     return math.inf
 
 
