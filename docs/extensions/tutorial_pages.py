@@ -78,7 +78,7 @@ def shown_value(value: Any) -> list[str]:
     if value is None:
         return []
     if hasattr(value, "_repr_html_"):
-        return [f"```{{raw}} html\n{value._repr_html_()}\n```"]
+        return [f'```{{raw}} html\n<div class="shown">{value._repr_html_()}</div>\n```']
     return shown_text(repr(value))
 
 
