@@ -22,7 +22,8 @@ def main() -> None:
 
     # a ClickException, of click or of the copy of click that recent versions of typer hold
     click_error: Any = typer.BadParameter.__mro__[2]
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    for number in _requests_to_end():
+        signal.signal(number, _as_ctrl_c)
     Manners.stopped = False  # whatever an earlier command of this process did
     try:
         with warnings.catch_warnings():
@@ -46,8 +47,21 @@ def main() -> None:
         sys.exit(FAILURE)
 
 
+def _requests_to_end() -> list[signal.Signals]:
+    """Return the signals that ask this process to end, except for those that nohup turned off."""
+    if sys.platform == "win32":
+        return [signal.SIGTERM]
+    hung_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN  # the terminal is gone
+    return [signal.SIGTERM, *([signal.SIGHUP] if hung_up else [])]
+
+
 def _as_ctrl_c(number: int, frame: Any) -> None:
-    """Do what Ctrl-C would do: the best certified model is saved."""
+    """Do what Ctrl-C would do: the best certified model is saved.
+
+    Only once: who asks to end often, or also in another way, would lose the model.
+    """
+    for request in _requests_to_end():
+        signal.signal(request, signal.SIG_IGN)
     handler = signal.getsignal(signal.SIGINT)
     if not callable(handler):  # a shell that runs a job in the background turns Ctrl-C off
         raise KeyboardInterrupt
@@ -106,7 +120,7 @@ def make_app() -> Any:
         epilog=(
             f"{epilog('zerogap')}\n\n"
             "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped before the asked gap, or "
-            "undecided, 130 interrupted (Ctrl-C or SIGTERM) with nothing to keep.  "
+            "undecided, 130 interrupted (Ctrl-C, SIGTERM, SIGHUP) with nothing to keep.  "
             "docs/command-line.md has worked examples."
         ),
         context_settings={"help_option_names": ["-h", "--help"]},
