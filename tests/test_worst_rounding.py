@@ -134,3 +134,13 @@ def test_a_difference_of_half_the_origin_may_be_rounded():
     assert Fraction(x) - 1 != Fraction(x - 1.0) == Fraction(-0.5)
     sizes, origin = np.ones(2), np.ones(2)
     np.testing.assert_array_equal(rounded_columns(sizes, np.array([0.5, 0.49]), origin), [1.0, 0.0])
+
+
+@pytest.mark.parametrize("size", [1e-184, 6e161])
+def test_parameters_whose_squares_are_no_numbers_are_refused(size):
+    for loss in (zg.Huber(delta=size), zg.SmoothHinge(gamma=size)):
+        with pytest.raises(ValueError, match="must be between 1e-100 and 1e"):
+            zg.Problem([[1.0]], [1.0], loss, lam=1.0)
+    if size > 1.0:
+        with pytest.raises(ValueError, match="eps must be 1e"):
+            zg.Problem([[1.0]], [1.0], zg.EpsilonInsensitive(eps=size), lam=1.0)

@@ -58,7 +58,8 @@ def _require(condition):
 
 def _copy(X):
     """Return the numbers of an array or a matrix, nothing for other rows."""
-    X = getattr(X, "data", None) if hasattr(X, "indptr") else X
+    if hasattr(X, "indptr") and X.data.dtype.kind in "fiub":
+        X = np.concatenate([X.data, X.indices, X.indptr], dtype=np.float64)
     return X.copy() if isinstance(X, np.ndarray) and X.dtype.kind in "fiub" else np.empty(0)
 
 

@@ -23,6 +23,7 @@ from zerogap.kernels.jit import Struct
 # A zero row has curvature q = 0 and its best dual variable is an end of the domain: dividing by
 # a tiny q instead of zero leads there, and leaves alpha alone where the slope is zero as well.
 TINY_CURVATURE = 1e-300
+SMALLEST, LARGEST = 1e-100, 1e100  # parameter of a loss: its squares do not overflow nor vanish
 NEAR_BOUND = 1e-12  # dual variables so close to a bound have reached it except for rounding
 
 
@@ -110,6 +111,11 @@ class Loss(Parameters, Struct):
 
     def check(self) -> None:
         """Raise ValueError if a parameter is outside its range."""
+
+    def _require_moderate(self, name: str) -> None:
+        """Refuse a parameter that arithmetic with 16 digits cannot handle."""
+        moderate = SMALLEST <= getattr(self, name) <= LARGEST
+        self._require(moderate, f"{name} must be between {SMALLEST:g} and {LARGEST:g}")
 
 
 class MarginLoss(Loss):

@@ -108,6 +108,7 @@ class SmoothHinge(MarginLoss):
 
     def check(self) -> None:
         self._require(0 < self.gamma < inf, "gamma must be positive")
+        self._require_moderate("gamma")
 
 
 @dataclass(frozen=True)

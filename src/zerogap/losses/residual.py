@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from zerogap.losses.base import NEAR_BOUND, TINY_CURVATURE, ResidualLoss
+from zerogap.losses.base import LARGEST, NEAR_BOUND, TINY_CURVATURE, ResidualLoss
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,7 @@ class EpsilonInsensitive(ResidualLoss):
 
     def check(self) -> None:
         self._require(0 <= self.eps < inf, "eps must not be negative")
+        self._require(self.eps <= LARGEST, f"eps must be {LARGEST:g} at most")
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,7 @@ class Huber(ResidualLoss):
 
     def check(self) -> None:
         self._require(0 < self.delta < inf, "delta must be positive")
+        self._require_moderate("delta")
 
 
 @dataclass(frozen=True)

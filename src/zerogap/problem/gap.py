@@ -41,9 +41,9 @@ CLEAR_OF_UNDERFLOW = 1e-280  # sum of squares above which LOST_SQUARES is less t
 FAR_FROM_OPTIMUM = 0.5
 ENOUGH = 0.1  # share of the gap that rounding may take before more precision is tried
 # Share of P to which P must be known: CLEAR whatever the gap, or this share of the rounding that
-# the caller tolerates (six digits beyond `tol`)
+# the caller tolerates (five digits beyond `tol`)
 CLEAR = 1e-11
-CLEAR_OF_TOLERATED = 1e-4
+CLEAR_OF_TOLERATED = 1e-3
 ASKED_FOR = 1e-10  # relative gap at which a single certificate is exact enough: 10 times CLEAR
 LOG_OF_ROUNDING = 40.0  # log(1 / x) <= 40 for any x of at least one rounding
 EXACT = 2e-14  # share of P: rounding below it is rarely reduced by twice the precision
