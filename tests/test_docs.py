@@ -229,6 +229,40 @@ def test_blocks_of_a_page_are_run_and_compared(tmp_path):
         run_page(page)
 
 
+def test_each_block_shows_its_own_output(tmp_path):
+    from code_blocks import run_page, show
+
+    page = tmp_path / "page.md"
+    page.write_text("".join(f"```python\nprint({k})\n```\n\n```text\n...\n```\n" for k in (1, 2)))
+    shown = []
+    run_page(page, shown)
+    site = type("Site", (), {"shown_outputs": {"page": shown}})
+    source = [page.read_text()]
+    show(site, "page", source)
+    assert re.findall(r"```text\n(.*)\n```", source[0]) == ["1", "2"]
+
+
+def test_cells_of_tutorials_show_text_tables_and_figures(tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    from sphinx.errors import ExtensionError
+    from tutorial_pages import outputs_of
+
+    names, picture = {}, tmp_path / "images" / "cell.png"
+    assert outputs_of("print('old\\rnew')\n1 + 1", names, "cell", picture) == [
+        "```text no-run\nnew\n```",
+        "```text no-run\n2\n```",
+    ]
+    table = "import zerogap as zg\nzg.Certificate(1.0, 0.9, 0.1, stop_reason='<b>')"
+    (html,) = outputs_of(table, names, "cell", picture)
+    assert "&lt;b&gt;" in html
+    assert not picture.exists()
+    draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+    assert "(images/cell.png)" in outputs_of(draw, names, "cell", picture)[0]
+    assert picture.stat().st_size > 1000
+    with pytest.raises(ExtensionError, match="cell: division by zero"):
+        outputs_of("1 / 0", names, "cell", picture)
+
+
 def test_dir_lists_the_public_names():
     assert set(zerogap.__all__) == set(dir(zerogap))
     assert set(zerogap.__all__) == {*zerogap._MODULES, *zerogap._SUBMODULES, "__version__"}
