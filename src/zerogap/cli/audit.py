@@ -80,8 +80,8 @@ def register(app: Any) -> None:
     ) -> None:
         """Prove how far a model is from the optimum of what it minimises.
 
-        Pickles are refused, as they can run code.  The exit code is 0, or 3 if --tol
-        is given and the model is not proved to be that near.
+        Pickles are refused, as they can run code.  The exit code is 3 if the model
+        is not proved to be within --tol, where that is given, else 0.
         """
         with failures("audit"):
             found_kind = _kind_of(model) if kind is None else kind
