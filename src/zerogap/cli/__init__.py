@@ -18,18 +18,18 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(1)
-    from zerogap.cli.output import FAILURE, INTERRUPTED, Manners, one_line, visible
+    from zerogap.cli.output import FAILURE, INTERRUPTED, Reporting, one_line, visible
 
     # a ClickException, of click or of the copy of click that recent versions of typer hold
     click_error: Any = typer.BadParameter.__mro__[2]
     for number in _requests_to_end():
         signal.signal(number, _as_ctrl_c)
-    Manners.stopped = False  # whatever an earlier command of this process did
+    Reporting.stopped = False  # whatever an earlier command of this process did
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             code = make_app()(prog_name="zerogap", standalone_mode=False)
-        if code == INTERRUPTED and not Manners.stopped:  # before a command has begun
+        if code == INTERRUPTED and not Reporting.stopped:  # before a command has begun
             print("zerogap: interrupted", file=sys.stderr)
         sys.exit(code)
     except click_error as error:

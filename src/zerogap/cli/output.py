@@ -29,8 +29,8 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-class Manners:
-    """What --quiet and --log ask for, for the command that is running, and whether it gave up."""
+class Reporting:
+    """How the running command reports: --quiet, --log, and whether it has given up."""
 
     quiet = False
     stopped = False
@@ -39,7 +39,7 @@ class Manners:
 
     @classmethod
     def set(cls, quiet: bool, log: Path | None) -> None:
-        """Be quiet or not, and begin a log or none; that it can be written is seen here."""
+        """Take what --quiet and --log say; refuse a log that cannot be written."""
         cls.quiet, cls.log = quiet, log
         if log is not None:
             with open(log, "a", encoding="utf-8"):
@@ -56,9 +56,9 @@ class Manners:
 
 def stop(command: str, message: str, code: int) -> NoReturn:
     """Say why on standard error, and leave."""
-    Manners.stopped = True
+    Reporting.stopped = True
     message = visible(message)
-    Manners.write(f"{message} (exit code {code})")
+    Reporting.write(f"{message} (exit code {code})")
     typer.echo(f"zerogap {command}: {message}", err=True)
     raise typer.Exit(code)
 
@@ -66,14 +66,14 @@ def stop(command: str, message: str, code: int) -> NoReturn:
 def note(command: str, message: str) -> None:
     """Tell the user something on standard error, unless --quiet was given."""
     message = visible(message)
-    Manners.write(message)
-    if Manners.quiet:
+    Reporting.write(message)
+    if Reporting.quiet:
         return
     line = f"zerogap {command}: {message}"
-    if Manners.above is None:
+    if Reporting.above is None:
         typer.echo(line, err=True)
     else:
-        Manners.above(line)
+        Reporting.above(line)
 
 
 @contextlib.contextmanager
@@ -105,7 +105,7 @@ def one_line(error: BaseException) -> str:
 
 def check_outputs(paths: Iterable[Path | None], *inputs: str | None) -> None:
     """See that files can be written, and that none of them would replace another one."""
-    taken = {os.path.realpath(path) for path in (Manners.log,) if path is not None}
+    taken = {os.path.realpath(path) for path in (Reporting.log,) if path is not None}
     for path in filter(None, paths):
         check_output(path, *inputs)
         if (real := os.path.realpath(path)) in taken:
@@ -155,7 +155,7 @@ def print_table(rows: Iterable[tuple[str, str]]) -> None:
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         line = visible(f"{name.ljust(width)}  {value}".replace("\n", " "))
-        Manners.write(line)
+        Reporting.write(line)
         say(line)
 
 
@@ -225,9 +225,9 @@ def progress(tol: float, max_seconds: float | None = None) -> Iterator[Callable[
 
     def log(record: Any) -> None:
         gap = record.certificate.relative_gap
-        Manners.write(f"epoch {record.epoch:g}, {record.seconds:.3g} s, relative gap {gap:.3g}")
+        Reporting.write(f"epoch {record.epoch:g}, {record.seconds:.3g} s, relative gap {gap:.3g}")
 
-    if not sys.stderr.isatty() or Manners.quiet:
+    if not sys.stderr.isatty() or Reporting.quiet:
         yield log
         return
 
@@ -264,11 +264,11 @@ def progress(tol: float, max_seconds: float | None = None) -> Iterator[Callable[
         bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     with bar:
-        Manners.above = above
+        Reporting.above = above
         try:
             yield show
         finally:
-            Manners.above = None
+            Reporting.above = None
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from zerogap.cli.output import Manners, failures
+from zerogap.cli.output import Reporting, failures
 
 _COLUMN = "COLUMN"
 
@@ -117,7 +117,7 @@ _COLUMNS: dict[str, tuple[Any, Any]] = {
         False,
     ),
 }
-_MANNERS: dict[str, tuple[Any, Any]] = {
+_REPORTING: dict[str, tuple[Any, Any]] = {
     "quiet": (_flag("Print results and errors only: no notes, no progress.", "--quiet"), False),
     "log": (
         Annotated[
@@ -147,7 +147,7 @@ def table_options(learn: bool = False, weight: bool = False) -> Callable[[Any], 
         @functools.wraps(command)
         def wrapped(**given: Any) -> Any:
             with failures(command.__name__):
-                Manners.set(given.pop("quiet"), given.pop("log"))
+                Reporting.set(given.pop("quiet"), given.pop("log"))
             table = {name: given.pop(name) for name in added}
             return command(**given, table=table)
 
@@ -155,7 +155,7 @@ def table_options(learn: bool = False, weight: bool = False) -> Callable[[Any], 
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
             )
-            for name, (kind, default) in (added | _MANNERS).items()
+            for name, (kind, default) in (added | _REPORTING).items()
         ]
         kept = [
             p.replace(kind=p.KEYWORD_ONLY) for p in own.parameters.values() if p.name != "table"

@@ -206,7 +206,7 @@ def refuse_targets(y: Any, task: str = "classification") -> None:
 
 
 def describe_columns(rows: Any, names: Any = None) -> str:
-    """Say which columns leave double precision too few digits: by their sizes, or as they cancel.
+    """Say which columns leave doubles too few digits: by their sizes, or because they cancel.
 
     Parameters
     ----------
