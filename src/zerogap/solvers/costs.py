@@ -40,7 +40,7 @@ def has_momentum(problem: Problem) -> bool:
     loss, (n, d) = problem.loss, problem.shape
     if loss.task != "regression" or math.isfinite(loss.smoothness) or d <= DIRECT:
         return False
-    momentum = isinstance(second_methods(problem)[0], AcceleratedAscent)
+    momentum = any(isinstance(method, AcceleratedAscent) for method in second_methods(problem))
     return momentum and problem.mean_sqnorm >= problem.strength * n
 
 
