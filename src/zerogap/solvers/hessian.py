@@ -94,6 +94,11 @@ def check_memory(solver: Solver, problem: Problem) -> None:
     )
 
 
+def is_even(problem: Problem) -> bool:
+    """Tell whether columns have about the same units, so that short gradients are worth wanting."""
+    return problem.mean_sqnorm <= MOST_EVEN * problem.strength * problem.shape[0]
+
+
 class Hessian:
     """ridge + sum_i h_i x_i x_i' over the rows with h_i > 0, and a last row for the intercept.
 
@@ -276,8 +281,7 @@ class Hessian:
 
     def _diagonal(self, wants_short_gradient: bool) -> Callable[[np.ndarray], np.ndarray]:
         diagonal = self.rows.square_sums(self.h) + self.ridge
-        even = self.problem.mean_sqnorm <= MOST_EVEN * self.problem.strength * self.problem.shape[0]
-        if wants_short_gradient and even:
+        if wants_short_gradient:
             diagonal **= POWER_OF_DIAGONAL
         if self.intercept:
             diagonal = np.append(diagonal, self.h.sum() + self.least)

@@ -21,7 +21,7 @@ from zerogap.solvers import fused, soft_l1
 from zerogap.solvers.conjugate_gradients import Enough
 from zerogap.solvers.coordinates import descent_way
 from zerogap.solvers.dual_start import warm_duals
-from zerogap.solvers.hessian import DIRECT, Hessian, check_memory, is_parabola
+from zerogap.solvers.hessian import DIRECT, Hessian, check_memory, is_even, is_parabola
 from zerogap.solvers.history import Record
 from zerogap.solvers.line_search import Way, adapted_damping, search, straight_way
 from zerogap.solvers.polish import is_worth_polishing, polished, take_dual_of_others
@@ -84,6 +84,7 @@ class NewtonState(State):
     mu: np.ndarray = field(default_factory=lambda: _EMPTY)  # how far the L1 penalty is rounded
     first_mu: np.ndarray = field(default_factory=lambda: _EMPTY)
     polished: np.ndarray = field(default_factory=lambda: _EMPTY)  # a better dual point, if any
+    smoothed: bool = False  # whether the last direction has a dual point of other weights
     damping: float = 0.0  # share of the largest curvature that is added to each row's own
     unpolished: float = math.inf  # the residual of the step before, without polishing
     unpolishable: int = 0  # steps still to wait before the next polish
@@ -415,13 +416,15 @@ class Newton(Solver):
         state.hessian = hessian if same else None
         gap = (PARABOLA_PART if same else STEP_PART) * state.tol or (PARABOLA_GAP if same else 0.0)
         before = float(gradient @ gradient)
-        smooths = d > DIRECT  # else there are few products
+        # else there are few products; a step that ended so, and was not the last, was too short
+        smooths = d > DIRECT and is_even(problem) and not state.smoothed
         if state.gamma or ridge is not None or before <= 2.0 * problem.strength * gap * state.value:
             gap, smooths = 0.0, False  # the gradient is not the gap, or it was not enough
         enough = Enough(state.value, gap, problem.strength, smooths)
         given = (-gradient, state.rng, state.factor, enough)
         direction, products, state.factor = hessian.solve(*given)
         way = straight_way(direction, gradient, d)
+        state.smoothed = hessian.dual_direction is not None
         return way._replace(dual=hessian.dual_direction), products
 
     def _compile(self, problem: Problem, gamma: float) -> None:
