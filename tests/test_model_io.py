@@ -850,3 +850,13 @@ def test_onnx_missing_is_said(monkeypatch, model):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'zerogap\[onnx\]'"):
         to_onnx(model)
+
+
+@pytest.mark.posix
+def test_zeros_behind_a_model_are_not_read(tmp_path):
+    """A terabyte that takes no room on the disk took memory until there was none."""
+    path = tmp_path / "model.zg"
+    save(zg.LinearClassifier(random_state=0).fit([[0.0], [1.0]], [0, 1]), path)
+    os.truncate(path, 1 << 40)
+    with pytest.raises(ModelFileError, match="follow the header"):
+        load(path)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import struct
 import zlib
@@ -35,6 +36,7 @@ _DTYPE = re.compile(r"\|[bui]1|<[ui][248]|<f[248]|<U[1-9][0-9]{0,5}")
 _DEEPEST = 16  # lists and objects inside others
 _LONGEST_HEADER = 1 << 26  # bytes, besides those of names and scales, one for each feature
 _PER_BYTE = 8  # of arrays, that the header may have more: a feature has 8 bytes and a name
+_LARGE = 1 << 28  # bytes of a file, whose sizes are added up before all of it is read
 _MOST_ARRAYS = 1000  # of a file; ours have 12 at most: each declaration costs time and memory
 _MOST_DIGITS = 60  # of an integer; the state of a random generator has 39
 _LARGE_INT = re.compile(rb"[0-9]{%d}" % (_MOST_DIGITS + 1))  # not there: nothing to look at
@@ -67,17 +69,7 @@ def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if zlib.crc32(memoryview(content)[: -_CRC.size]) != _CRC.unpack(content[-_CRC.size :])[0]:
         raise FileError("it is damaged: the checksum at its end differs")
     header = _parse(text)
-    if not isinstance(header, dict):
-        raise FileError("the header is not a JSON object")
-    if not isinstance(entries := header.pop("arrays", None), list):
-        raise FileError("the header does not declare its arrays")
-    if len(entries) > _MOST_ARRAYS:
-        raise FileError(f"the header declares {len(entries)} arrays, {_MOST_ARRAYS} at most")
-    declared = [_declaration(entry) for entry in entries]
-    sizes = [dtype.itemsize * math.prod(shape) for _, dtype, shape in declared]
-    room = len(content) - start - _CRC.size
-    if sum(sizes) != room:
-        raise FileError(f"its arrays take {sum(sizes)} bytes, but {room} follow the header")
+    declared, sizes = _declared(header, len(content) - start - _CRC.size)
     arrays: dict[str, np.ndarray] = {}
     for (name, dtype, shape), size in zip(declared, sizes, strict=True):
         if name in arrays:
@@ -110,6 +102,23 @@ def _header_text(content: bytes) -> tuple[bytes, int]:
     if length > _LONGEST_HEADER + _PER_BYTE * room:
         raise FileError(f"its header of {length} bytes is too long for arrays of {room} bytes")
     return content[_START.size : end], end
+
+
+def _declared(
+    header: Any, room: int
+) -> tuple[list[tuple[str, np.dtype, tuple[int, ...]]], list[int]]:
+    """Take the arrays out of a header; return them and their bytes, which must fill the room."""
+    if not isinstance(header, dict):
+        raise FileError("the header is not a JSON object")
+    if not isinstance(entries := header.pop("arrays", None), list):
+        raise FileError("the header does not declare its arrays")
+    if len(entries) > _MOST_ARRAYS:
+        raise FileError(f"the header declares {len(entries)} arrays, {_MOST_ARRAYS} at most")
+    declared = [_declaration(entry) for entry in entries]
+    sizes = [dtype.itemsize * math.prod(shape) for _, dtype, shape in declared]
+    if sum(sizes) != room:
+        raise FileError(f"its arrays take {sum(sizes)} bytes, but {room} follow the header")
+    return declared, sizes
 
 
 def _declaration(entry: Any) -> tuple[str, np.dtype, tuple[int, ...]]:
@@ -201,6 +210,11 @@ def read_bytes(path: Path) -> bytes:
     """Return the content of a file that begins like one of ours; never waits for a pipe."""
     require_regular(path)
     with open(path, "rb") as file:
-        if (start := file.read(len(_MAGIC))) != _MAGIC:
+        if (start := file.read(_START.size))[: len(_MAGIC)] != _MAGIC:
             raise FileError(_STRANGER)
+        size = os.fstat(file.fileno()).st_size
+        if size > _LARGE:  # disks hold zeros without end in no room at all
+            length = _START.unpack(start)[3]
+            _declared(_parse(file.read(length)), size - len(start) - length - _CRC.size)
+            file.seek(len(start))
         return start + file.read()
