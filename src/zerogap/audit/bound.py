@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,8 @@ def audit_all(
     solver : Solver
         What raises the bounds.
     """
-    if not effort >= 0:
+    given: Any = effort
+    if not (isinstance(given, Real) and float(given) >= 0):
         raise ValueError(f"effort must be a number of epochs >= 0, got {effort!r}")
     aims = [None] * len(problems) if goals is None else goals
     parts = [

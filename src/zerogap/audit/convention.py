@@ -65,9 +65,21 @@ def require(condition: Any, model: Any, what: str) -> None:
         raise UnknownObjective(f"{type(model).__name__} with {what} cannot be certified")
 
 
-def from_C(C: float) -> Callable[[float, int], float]:
-    """Return the lambda of an objective |w|^2/2 + C sum s_i phi_i."""
-    return lambda total, n: 1.0 / (C * total)
+def positive(value: Any, name: str) -> float:
+    """Return a number above zero, or refuse what is none by its name."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = np.nan
+    if not 0.0 < found < np.inf:
+        raise ValueError(f"{name} must be a positive, finite number, got {value!r}")
+    return found
+
+
+def from_C(C: Any, factor: float = 1.0) -> Callable[[float, int], float]:
+    """Return the lambda of an objective |w|^2/2 + factor C sum s_i phi_i."""
+    strength = factor * positive(C, "C")
+    return lambda total, n: 1.0 / (strength * total)
 
 
 def problems_of(
@@ -112,6 +124,8 @@ def targets_of(
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if weights.shape != (len(y),):
         raise ValueError(f"sample_weight has shape {weights.shape}, y has {len(y)} rows")
+    if len(weights) and not weights.any():
+        raise ValueError("sample_weight must contain at least one number that is not zero")
     if convention.scales_weights:
         weights = weights / weights.mean()
     if not hasattr(model, "classes_"):
@@ -148,12 +162,14 @@ def _class_targets(
 def models_of(model: Any, convention: Convention, n: int) -> list[Answer]:
     """Return weights, intercept and, if n of them were kept, dual variables of each problem."""
     coefs = model.coef_.toarray() if sparse.issparse(model.coef_) else model.coef_
-    coefs = np.atleast_2d(np.ascontiguousarray(coefs, dtype=np.float64))
-    intercepts = np.asarray(getattr(model, "intercept_", 0.0), dtype=np.float64).ravel()
+    coefs = np.atleast_2d(np.ascontiguousarray(_real(coefs, "coef_")))
+    intercepts = _real(getattr(model, "intercept_", 0.0), "intercept_").ravel()
     for name, values in (("coef_", coefs), ("intercept_", intercepts)):
         if not np.isfinite(values).all():
             place = tuple(map(int, np.argwhere(~np.isfinite(values))[0]))
             raise ValueError(f"{name} holds {values[place]} at {place}: nothing can be certified")
+    if len(intercepts) not in (1, len(coefs)):
+        raise ValueError(f"there are {len(coefs)} rows of coef_ and {len(intercepts)} intercepts")
     intercepts = np.broadcast_to(intercepts, (len(coefs),))
     if convention.penalised:
         coefs = np.column_stack([coefs, intercepts / convention.penalised])
@@ -166,6 +182,17 @@ def models_of(model: Any, convention: Convention, n: int) -> list[Answer]:
             intercepts = np.append(-intercepts, intercepts) / 2
         parts = [(coefs, intercepts, np.ascontiguousarray(duals.T))]
     return [(w, b, alpha if len(alpha) == n else None) for w, b, alpha in parts]
+
+
+def _real(values: Any, name: str) -> np.ndarray:
+    """Return numbers as doubles; those of another kind would lose a part without a word."""
+    found = np.asarray(values)
+    if found.dtype.kind not in "biufO":
+        raise ValueError(f"{name} holds {found.dtype}, which are no real numbers")
+    try:
+        return found.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} holds what is no number: {error}") from None
 
 
 def is_ours(model: Any) -> bool:

@@ -87,7 +87,7 @@ def read_liblinear(path: str | Path, C: float = 1.0, eps: float = 0.1) -> Any:
     model = bare(coef, intercept, classes)
     model.convention = Convention(
         loss,
-        from_C(factor * C),
+        from_C(C, factor),
         l1_ratio=float(kind.startswith("L1R")),
         fit_intercept=False,
         penalised=max(0.0, bias),

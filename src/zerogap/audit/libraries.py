@@ -115,7 +115,7 @@ def rehline(part: Part) -> list[Part]:
     scaling *= bool(getattr(model, "fit_intercept", False))
     convention = Convention(
         losses[name](),
-        from_C(float(model.C)),
+        from_C(model.C),
         float(getattr(model, "l1_ratio", 0.0)),
         fit_intercept=False,
         penalised=scaling,

@@ -19,11 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
+from sklearn.utils import column_or_1d
 
 from zerogap.audit.bound import Audit
-from zerogap.audit.convention import require
+from zerogap.audit.convention import Convention, data_of, models_of, require
 from zerogap.audit.parts import Part
-from zerogap.problem.checks import check_weights
+from zerogap.losses import Quantile
+from zerogap.problem import Problem
+from zerogap.problem.checks import check_intercept, check_weights
 from zerogap.problem.gap import gamma
 
 MOST_BETWEEN = 1_000  # dual variables between their bounds: as many as coefficients that are not 0
@@ -52,7 +55,8 @@ class Solved(NamedTuple):
 
 def program_of(model: Any, X: Any, y: Any, sample_weight: Any) -> Program:
     """State what a QuantileRegressor minimises on data."""
-    require(model.alpha > 0, model, f"alpha={model.alpha!r}")
+    require(0 < model.alpha < np.inf, model, f"alpha={model.alpha!r}")
+    require(0 < model.quantile < 1, model, f"quantile={model.quantile!r}")
     y = np.asarray(y, dtype=np.float64).ravel()
     share, _, _ = check_weights(sample_weight, len(y))
     kept = np.flatnonzero(share)
@@ -176,8 +180,14 @@ def lower_bound(program: Program, v: np.ndarray) -> float:
 def audit_quantile(part: Part) -> Audit:
     """Certify a QuantileRegressor by the linear program that it solves."""
     model = part.model
-    program = program_of(model, part.X, part.y, part.sample_weight)
-    w, b = np.asarray(model.coef_, dtype=np.float64).ravel(), float(model.intercept_)
+    convention = Convention(Quantile(0.5), lambda total, n: 1.0)  # read in the same way as others
+    ((coef, intercept, _),) = models_of(model, convention, 0)
+    rows, y = data_of(part.X, convention), column_or_1d(part.y)
+    if len(coef) != rows.shape[1]:
+        raise ValueError(f"the model has {len(coef)} features, X has {rows.shape[1]}")
+    Problem(rows, y, convention.loss, 1.0, part.sample_weight)  # refuses what are no such data
+    program = program_of(model, part.X, y, part.sample_weight)
+    w, b = coef, check_intercept(float(intercept), program.fit_intercept)
     primal, blur = objective(program, w, b)
     best = solve_program(program)
     lowest, off = objective(program, best.w, best.b)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from zerogap.audit.convention import (
     Convention,
     UnknownObjective,
     models_of,
+    positive,
     problems_of,
     require,
     targets_of,
@@ -94,7 +97,7 @@ def certify(
             "none of them for a model whose own parameters say it"
         )
     if loss is not None and lam is not None:
-        fixed = float(lam)
+        fixed = positive(lam, "lam")
         free = bool(np.any(getattr(model, "intercept_", 0.0)))
         convention = Convention(as_loss(loss), lambda total, n: fixed, l1_ratio, free)
     return audit(model, X, y, sample_weight, effort, convention, random_state)
@@ -153,8 +156,8 @@ def certify_weights(
     """
     loss = as_loss(loss)
     free = bool(np.any(b)) if fit_intercept is None else fit_intercept
-    scaling = 0.0 if intercept_scaling is None else float(intercept_scaling)
-    fixed = float(lam)
+    scaling = 0.0 if intercept_scaling is None else positive(intercept_scaling, "intercept_scaling")
+    fixed = positive(lam, "lam")
     convention = Convention(loss, lambda total, n: fixed, l1_ratio, free and not scaling, scaling)
     classes = None if loss.task == "regression" else np.unique(np.asarray(y))
     model = bare(np.atleast_2d(np.asarray(w, dtype=np.float64)), b, classes)
@@ -171,12 +174,25 @@ def audit(
     random_state: Any = 0,
 ) -> Audit:
     """Do the work of `certify`."""
-    _require_fitted(model)
-    programs = _quantile_parts(model, X, y, sample_weight, convention)
-    if programs:
-        return combined([audit_quantile(part) for part in programs])
-    posed_parts = zip(*posed(model, X, y, sample_weight, convention), strict=True)
+    with _reading(model):
+        _require_fitted(model)
+        programs = _quantile_parts(model, X, y, sample_weight, convention)
+        if programs:
+            return combined([audit_quantile(part) for part in programs])
+        posed_parts = zip(*posed(model, X, y, sample_weight, convention), strict=True)
     return combined([_audit_one(*part, effort, random_state) for part in posed_parts])
+
+
+@contextmanager
+def _reading(model: Any) -> Iterator[None]:
+    """Refuse a model that somebody has changed, so that it cannot be read, with what went wrong."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+        raise ValueError(
+            f"{type(model).__name__} cannot be certified, as it is not what a fit leaves, or the "
+            f"data are not those of one: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _audit_one(problem: Any, answer: Answer, effort: int, random_state: Any) -> Audit:
@@ -231,6 +247,8 @@ def _posed_part(part: Part) -> tuple[list[Any], list[Answer]]:
     if not hasattr(model, "coef_"):
         raise refusal(model)
     convention = convention_of(model) if part.convention is None else part.convention
+    if np.ndim(model.coef_) not in (1, 2):
+        raise ValueError(f"coef_ must have one or two dimensions, got {np.ndim(model.coef_)}")
     n_features, shape = np.shape(model.coef_)[-1], np.shape(X)
     if len(shape) != 2:
         raise ValueError(f"X must have two dimensions, rows and features, got shape {shape}")

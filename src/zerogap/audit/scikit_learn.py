@@ -43,7 +43,7 @@ def linear_svm(model: Any) -> Convention:
     loss, factor = (MulticlassHinge(), 1.0) if joint else names[model.loss]
     return Convention(
         loss,
-        from_C(factor * model.C),
+        from_C(model.C, factor),
         l1_ratio=float(pure),
         fit_intercept=False,
         penalised=scaling,
@@ -62,7 +62,9 @@ def logistic_regression(model: Any) -> Convention:
     multi_class = getattr(model, "multi_class", "auto")  # until scikit-learn 1.7
     require(multi_class in ("auto", "deprecated"), model, f"multi_class={multi_class!r}")
     require(named is not None, model, "no penalty")
-    return _logistic(model, float(model.C), float(l1_ratio))
+    known = ("l1", "l2", "elasticnet", "deprecated")
+    require(named in known, model, f"penalty={named!r}")
+    return _logistic(model, model.C, float(l1_ratio))
 
 
 def logistic_regression_cv(model: Any) -> Convention:
@@ -76,9 +78,9 @@ def logistic_regression_cv(model: Any) -> Convention:
     return _logistic(model, float(strengths[0]), 1.0 if named == "l1" else float(chosen))
 
 
-def _logistic(model: Any, C: float, l1_ratio: float) -> Convention:
+def _logistic(model: Any, C: Any, l1_ratio: float) -> Convention:
     liblinear = model.solver == "liblinear"
-    require(np.isfinite(C), model, "no penalty")
+    require(not np.array_equal(C, np.inf), model, "no penalty")
     return Convention(
         Softmax() if len(model.classes_) > 2 and not liblinear else Logistic(),
         from_C(C),

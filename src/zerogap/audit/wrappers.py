@@ -206,7 +206,7 @@ def _nu_regression(part: Part) -> Part:
     free = model.support_[sizes < model.C * (1 - 1e-9)]
     require(len(free), model, "no support vector between its bounds")
     eps = float(np.median(residuals[free]))
-    convention = Convention(EpsilonInsensitive(eps), from_C(float(model.C)))
+    convention = Convention(EpsilonInsensitive(eps), from_C(model.C))
     return Part(bare(coef, model.intercept_[0]), part.X, y, None, convention)
 
 
