@@ -60,6 +60,13 @@ def units(page):
         page.append([V[k], int(C[k]), Y[k]])
 
 
+def two_rows(page):
+    page.append(["person", None, "result"])
+    page.append(["v", "g", "label"])
+    for k in range(N):
+        page.append([V[k], f"g{C[k]}", Y[k]])
+
+
 def parquet(**columns):
     file = io.BytesIO()
     pq.write_table(pa.table(columns | {"label": Y}), file)
@@ -106,6 +113,14 @@ TRAINS = {  # name: content, options, and what is guessed or noted
         "--dates",
         "",
     ),
+    "uhr.csv": (dated(lambda d: f'"{d:%d.%m.%Y}, 14:05 Uhr"'), "--dates", ""),
+    "japanese-dates.csv": (dated(lambda d: f"{d.year}年{d.month}月{d.day}日"), "--dates", ""),
+    "two-signs.csv": (
+        rows("{v};{g};{y}\n", "v;g;label\n").replace(".", ",", 25),
+        "",
+        "(numbers with decimal points and with commas: write them with one sign)",
+    ),
+    "stopwatch.csv": (rows("00:{m:02d}:07.25,{g},{y}\n"), "", ""),
     "wide-digits.csv": (dated(lambda d: wide(f"{d:%Y-%m-%d}")), "--dates", ""),
     "two-orders.csv": (
         dated(lambda d: f"{d:%d/%m/%Y}" if d.day % 2 else f"{d:%m/%d/%Y}"),
@@ -191,6 +206,13 @@ REFUSED = {  # name: content, what the message says, and the options with which 
         "its columns are label, v; --target label takes that one",
         "--target label",
     ),
+    "two-rows-of-names.xlsx": (
+        lambda: book(two_rows),
+        "--skip-lines 1 that they follow",
+        "--skip-lines 1",
+    ),
+    "lab.txt": (rows("{v};{g};{y}\n", "% lab\n%\nv;g;label\n"), "--comment SIGN", "--comment %"),
+    "empty-rows.csv": (PLAIN + ",,\n" * 9, "no value in 9 of 69", "--impute mean --drop-missing"),
     "short-names.csv": (
         rows("{m},{v},{y}\n", "v,label\n"),
         "--names A,B,... --skip-lines 1 names all columns",
@@ -295,3 +317,53 @@ def test_lines_below_the_names_stay_where_rows_are_taken_out(zerogap, tmp_path):
     assert left.read_text().startswith(QUALTRICS)
     assert len(left.read_text().splitlines()) == len(content.splitlines()) - 2
     assert zerogap("certify", new, left).exit_code == 0
+
+
+def test_a_parquet_file_without_rows_has_no_traceback(zerogap, tmp_path):
+    none = pa.table({"v": pa.array([], pa.float64()), "label": pa.array([], pa.string())})
+    pq.write_table(none, tmp_path / "a.parquet")
+    for command in (("train",), ("data", "convert")):
+        more = (tmp_path / "store",) if command[0] == "data" else ()
+        outcome = zerogap(*command, tmp_path / "a.parquet", *more)
+        assert outcome.exit_code == 1
+        assert outcome.stderr.endswith("a.parquet: has no rows\n")
+
+
+def test_one_class_in_a_store_is_called_by_its_name(zerogap, tmp_path):
+    path, store = tmp_path / "a.csv", tmp_path / "store"
+    path.write_text("v,label\n1,yes\n2,yes\n")
+    assert zerogap("data", "convert", path, store).exit_code == 0
+    assert zerogap("train", store).stderr.endswith("has only one class, 'yes'\n")
+
+
+def test_impute_and_drop_missing_fill_features_in_and_leave_rows_without_target_out(
+    zerogap, tmp_path
+):
+    lines = [f"{'' if k % 7 == 0 else v},{'' if k % 5 == 0 else y}\n" for k, (v, y) in
+             enumerate(zip(V, Y, strict=True))]  # fmt: skip
+    path, out = write(tmp_path, "a.csv", "v,label\n" + "".join(lines)), tmp_path / "m.zg"
+    assert "no target" in zerogap("train", path, "--impute", "median").stderr
+    line = ("train", path, "--impute", "median", "--drop-missing", "--out", out)
+    outcome = zerogap(*line)
+    assert "left out 12 of 60 rows with missing values" in outcome.stderr
+    assert zg.load(out).feature_names_in_.tolist() == ["v", "v missing"]
+    assert "those of the training" in zerogap("certify", out, path).stdout
+    assert len(zerogap("predict", out, path).stdout.splitlines()) == N
+    store = tmp_path / "store"
+    options = ("--impute", "median", "--drop-missing")
+    assert zerogap("data", "convert", path, store, *options).exit_code == 0
+    assert zg.Store(store).n_samples == 48
+
+
+@pytest.mark.parametrize("orient", ["columns", "index", "records", "split", "table"])
+def test_json_of_pandas_in_any_form(tmp_path, orient):
+    pd = pytest.importorskip("pandas")
+    from zerogap.readers import TableOptions, read
+
+    frame = pd.DataFrame({"v": V, "g": C, "label": Y})
+    path = tmp_path / "a.json"
+    frame.to_json(path, orient=orient, double_precision=15)
+    data = read(path, options=TableOptions(only=("v", "g")))
+    assert data.feature_names == ("v", "g")
+    assert np.allclose(data.X, frame[["v", "g"]], rtol=1e-12)
+    assert data.y.tolist() == list(Y)

@@ -113,7 +113,10 @@ _COLUMNS: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "drop_missing": (
-        _flag("Leave out rows in which something is missing.", "--drop-missing"),
+        _flag(
+            "Leave out rows in which something is missing; with --impute, those without target.",
+            "--drop-missing",
+        ),
         False,
     ),
 }

@@ -94,7 +94,8 @@ def state(summaries: list[Summary], classify: bool, class_weight: Any) -> Stated
         classes = np.unique(np.concatenate([array for array in labels if len(array)]))
         if len(classes) < 2:
             raise ValueError(
-                f"a classifier needs at least two classes, but y has only one class, {classes[0]!r}"
+                f"a classifier needs at least two classes, but y has only one class, "
+                f"{classes.tolist()[0]!r}"
             )
         amounts: list[list[float]] = [[] for _ in classes]
         for summary in summaries:

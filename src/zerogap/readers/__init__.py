@@ -234,7 +234,8 @@ def read_pieces(
 
 def _is_table(encoder: Encoder | None, options: TableOptions | None) -> bool:
     """Tell whether text can only be a table."""
-    said = options is not None and (options.sep is not None or bool(options.names))
+    told = options or TableOptions()
+    said = told.sep is not None or bool(told.names or told.comment or told.skip_lines)
     return said or (encoder is not None and bool(encoder.columns))
 
 

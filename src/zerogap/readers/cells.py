@@ -69,7 +69,8 @@ MEANINGS = {"0": False, "1": True} | {
 }
 _SIGNS = "|".join(re.escape(sign) for sign in CURRENCIES)
 _CLOCK = re.compile(
-    r"^(?P<h>\d{1,3}):(?P<m>\d{2})(?::(?P<s>\d{2}))?(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?$"
+    r"^(?P<h>\d{1,3}):(?P<m>\d{2})(?::(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?)?"
+    r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?$"
 )
 _WITH_UNIT = r"^[-+(]*\d[\d.,' ]*?\s*(?P<unit>[\pL°µ²³‰\"][\pL°²³\"/.]{0,9})\)?$"
 _DIGITS = {chr(first + k): str(k) for first in (0x660, 0x6F0, 0x966, 0xFF10) for k in range(10)}
@@ -206,8 +207,9 @@ def _add_hours(apart: Shaped, values: np.ndarray) -> np.ndarray:
     clock = pc.match_substring_regex(apart.shapes, _CLOCK.pattern).to_numpy(zero_copy_only=False)
     for _, shape, rows in apart.groups(clock):
         match = _CLOCK.match(shape)
-        spans = [match.span(name) if match[name] else (0, 0) for name in "hms"] if match else []
-        hour, minute, second = (apart.whole(rows, digits(shape, *span)) for span in spans)
+        spans = [match.span(name) if match[name] else (0, 0) for name in "hmsf"] if match else []
+        hour, minute, second, part = (apart.whole(rows, digits(shape, *span)) for span in spans)
+        second = second + part / 10.0 ** (spans[3][1] - spans[3][0])
         fine = (minute < 60) & (second < 60)
         if match and match["half"]:
             fine &= (hour >= 1) & (hour <= 12)

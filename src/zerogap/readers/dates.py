@@ -37,8 +37,8 @@ _ZONES = {  # hours ahead of UTC
     **{"MDT": -6, "PST": -8, "PDT": -7},
 }
 _TIME = (
-    r"(?:[T ]+(?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<sec>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
-    r" ?(?P<half>[AaPp]\.?[Mm]\.?)? ?"
+    r"(?:(?:[T ]+|, *)(?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<sec>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
+    r" ?(?P<half>[AaPp]\.?[Mm]\.?)? ?(?:Uhr)?"
     rf"(?P<zone>{'|'.join(sorted(_ZONES, key=len, reverse=True))})?"
     r"(?:(?P<sign>[+-])(?P<zh>\d{2}|\d)(?::?(?P<zm>\d{2}))?)?(?: ?[\[(][A-Za-z_/ ]+[\])])?)?"
 )
@@ -53,6 +53,7 @@ _FORMS = tuple(
         rf"(?i:{_WEEKDAY}{_NTH}{_BETWEEN}{_NAMED}{_BETWEEN}(?P<y>\d{{4}}|\d{{2}})){_TIME}",
         rf"(?i:{_WEEKDAY}{_NAMED}\.? +{_NTH},? +(?P<y>\d{{4}})){_TIME}",  # March 3, 2021
         r"(?P<y>\d{4})-?W(?P<week>\d{2})(?:-?(?P<weekday>\d))?",  # 2021-W09-3
+        rf"(?P<y>\d{{4}})[年년] ?(?P<b>\d{{1,2}})[月월] ?(?P<d>\d{{1,2}})[日일]{_TIME}",
         r"(?P<y>\d{4})-(?P<b>\d{1,2})",  # 2021-03
         r"(?P<b>\d{1,2})[/.](?P<y>\d{4})",  # 03/2021
         rf"(?i:{_NAMED}[. \-/]*(?P<y>\d{{4}}))",  # March 2021

@@ -16,6 +16,8 @@ _CODES = (-99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0, 999999.0)  #
 _FAR = 3  # times as far from zero as all other numbers, or all others are not negative
 _DAYS = 19000101, 21001231  # between these, numbers may be dates
 _FEWEST_DAYS = 3
+_FEW_UNITS = 6  # of numbers in one column; more are rather parts of names
+_MOSTLY = 0.8  # share of the cells of a column
 _FEWEST_INSIDE = 2  # whole lines of the table in a cell: a quote was opened and never closed
 
 
@@ -69,6 +71,18 @@ def of_numbers(values: np.ndarray) -> str:
             f"--dates"
         )
     return ""
+
+
+def of_texts(tally: Any) -> str:
+    """Say in parentheses what texts that become categories are rather."""
+    known = tally.rows - tally.missing
+    if tally.dated > _MOSTLY * known:
+        return " (dates in several orders: write them as 2021-03-31)"
+    bad = [numbers.bad for numbers in tally.decimals.values()]
+    if len(bad) > 1 and min(bad) and sum(bad) <= known:
+        return " (numbers with decimal points and with commas: write them with one sign)"
+    units = tally.units if tally.units and len(tally.units) < _FEW_UNITS else ()
+    return f" (numbers in {', '.join(units)}: write them in one unit)" if units else ""
 
 
 def _are_days(values: np.ndarray) -> bool:

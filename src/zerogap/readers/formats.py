@@ -116,7 +116,8 @@ def _sniff(stream: Stream, known_table: bool) -> str:
     if not is_table and line.strip() and not _SVMLIGHT.match(line.removeprefix(codecs.BOM_UTF8)):
         raise DataError(
             "line 1: neither svmlight nor a table with cells separated by , ; | tab or blanks: "
-            "--sep SIGN tells which other sign separates them"
+            "--sep SIGN tells which other sign separates them, --comment SIGN or --skip-lines N "
+            "passes over lines above a table"
         )
     return "csv" if is_table else "svmlight"
 

@@ -33,7 +33,7 @@ def read_json(opened: Callable[[], Any], skips: bool) -> tuple[Any, int]:
                 found = arrow_json.read_json(pa.PythonFile(_Shallow(stream), mode="r"), how)
             except (pa.ArrowInvalid, _TooDeep):  # also of a column that holds numbers and text
                 found = None
-            if found is not None and (found.num_rows > 1 or not _has_lists(found)):
+            if found is not None and (found.num_rows > 1 or not _is_nested(found)):
                 return found, 0
     with opened() as stream:
         text = b"".join(iter(stream.read, b"")).decode("utf-8-sig")
@@ -68,10 +68,12 @@ class _Shallow:
         return piece
 
 
-def _has_lists(table: Any) -> bool:
+def _is_nested(table: Any) -> bool:
+    """Tell whether one object holds a list, or nothing but objects: it may be a table."""
     from pyarrow import types
 
-    return any(types.is_list(kind) for kind in table.schema.types)
+    kinds = table.schema.types
+    return any(types.is_list(kind) for kind in kinds) or all(map(types.is_struct, kinds))
 
 
 def _object(number: int, line: str, skips: bool) -> Any:
@@ -99,9 +101,11 @@ def _parsed(text: str) -> Any:
 def _rows_of(whole: dict[str, Any]) -> list[Any]:
     """Return the rows of one object that holds a table, of itself if it holds none.
 
-    It may hold names and rows, as pandas writes with orient="split", a list of objects, or lists
-    of cells, one for each column.
+    It may hold names and rows, as pandas writes with orient="split", a list of objects, lists of
+    cells, one for each column, or objects by the names of columns or of rows.
     """
+    if whole and all(isinstance(part, dict) for part in whole.values()):
+        return _rows_of_objects(whole)
     if isinstance(whole.get("columns"), list) and isinstance(whole.get("data"), list):
         names, rows = whole["columns"], whole["data"]
         if any(isinstance(name, list | dict) for name in names):
@@ -117,6 +121,20 @@ def _rows_of(whole: dict[str, Any]) -> list[Any]:
     if len(lists) == len(whole) and len({len(cells) for cells in lists.values()}) == 1:
         return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
     return [whole]
+
+
+def _rows_of_objects(whole: dict[str, Any]) -> list[Any]:
+    """Return the rows of an object of columns, whose names of rows are alike, or of rows.
+
+    The columns are what has the fewer names, and no numbers for names.
+    """
+    parts = list(whole.values())
+    names = dict.fromkeys(name for part in parts for name in part)
+    numbered = [all(name.isdecimal() for name in own) for own in (whole, names)]
+    by_column = not numbered[0] and (numbered[1] or len(names) > len(whole))
+    if by_column and all(part.keys() == names.keys() for part in parts):
+        return [{name: part[row] for name, part in whole.items()} for row in names]
+    return parts if len(parts) > 1 else [whole]
 
 
 def _of_rows(rows: list[Any]) -> Any:

@@ -20,7 +20,6 @@ _NUMERIC_SHARE = 0.8  # a text column with this share of numbers is a numeric on
 _MANY_CATEGORIES = 100  # categories of which the user is told
 _MANY_SHARE = 0.25  # the same, as a share of the rows, from 21 categories on
 _SAMPLED_VALUES = 1 << 18  # values of a column that a median comes from, if not from all
-_FEW_UNITS = 6  # of numbers in one column; more are rather parts of names
 _ENOUGH_ROWS = 10_000  # a column that is mostly text in so many rows is not one of numbers
 _MOST_WORDS = 1 << 20  # counted at a time; the rare half is forgotten beyond
 _MOST_ABOVE = 6  # rows among which those of units or questions are
@@ -339,10 +338,7 @@ class Tally:
             raise LeftOut(f"has no category of {least} rows or more")
         if len(kept) > _MANY_CATEGORIES or (len(kept) > 20 and len(kept) > _MANY_SHARE * self.rows):
             name = quote(self.name)
-            units = self.units if self.units and len(self.units) < _FEW_UNITS else ()
-            mixed = f" (numbers in {', '.join(units)}: write them in one unit)" if units else ""
-            if self.dated > _NUMERIC_SHARE * (self.rows - self.missing):
-                mixed = " (dates in several orders: write them as 2021-03-31)"
+            mixed = doubts.of_texts(self)
             notes.append(
                 f"column {self.name!r} becomes {len(kept):,} categories in {self.rows:,} "
                 f"rows{mixed}: --min-count 10 pools rare ones, --text {name} takes its words, "

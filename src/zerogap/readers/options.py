@@ -17,7 +17,7 @@ IMPUTATIONS = ("median", "mean", "most-frequent", "constant")
 _NAMED = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "\\t": "\t", "blanks": " "}
 _FILE = (
     *("sep", "decimal", "encoding", "header", "names", "skip_lines", "skip_bad_lines", "sheet"),
-    *("missing", "date_order", "quote", "comment", "skip_below"),
+    *("missing", "date_order", "quote", "comment", "skip_below", "impute"),
 )
 
 
@@ -65,7 +65,8 @@ class TableOptions:
         What takes the place of missing numbers: median, mean, most-frequent, constant (0) or
         constant=NUMBER.
     drop_missing : bool
-        Whether to leave out rows in which something is missing.
+        Whether to leave out rows in which something is missing; with `impute`, those without target
+        or weight.
     min_count : int
         Categories of fewer rows than this are pooled.
     max_words : int

@@ -133,9 +133,12 @@ def _first_texts(file: TableFile, name: str) -> Any:
 
     while True:
         try:
-            return next(file.batches({name: pa.string()}, [name]))[name]
+            found = next(file.batches({name: pa.string()}, [name]), None)
         except Retyped:
             continue
+        if found is None:
+            raise DataError("has no rows")
+        return found[name]
 
 
 def learn_all(

@@ -90,6 +90,8 @@ class Recipe:
             self.gaps += own
             if self.exact:  # empty columns are left out all the same
                 names = [name for name in names if own[name] < table.num_rows]
+        if self.options.impute:  # what is missing there is filled in
+            names = names[-1:]
         more = [name for name in (self.options.weight,) if name is not None]
         kept = _complete(table, [*names, *more], self.options, self.numeric)
         before, self.rows = self.rows, self.rows + table.num_rows
@@ -141,8 +143,9 @@ class Recipe:
             raise DataError(f"has no column besides the target: column {name!r} {reason}")
         self._refuse_missing(learnt)
         tell_codes(self.file, learnt)
-        told = ((c.name, self.tallies[c.name].doubt) for c in learnt)
-        notes += [f"column {name!r} {doubt}" for name, doubt in told if doubt]
+        tallies = [self.tallies[column.name] for column in learnt]
+        tallies += [self.target] * self.options.numeric_target
+        notes += [f"column {t.name!r} {t.doubt}" for t in tallies if t.doubt]
         if self.dropped:
             notes.append(f"left out {self.dropped:,} of {self.rows:,} rows with missing values")
         return Encoder.of_columns(
@@ -158,9 +161,8 @@ class Recipe:
 
     def _learn_again_without_gaps(self) -> None:
         """Raise Incomplete if columns of numbers and dates have gaps yet."""
-        found = {name for name, tally in self.tallies.items() if tally.has_gaps()}
-        if self.target.has_gaps():
-            found.add(self.target.name)
+        tallies = [self.target] if self.options.impute else [self.target, *self.tallies.values()]
+        found = {tally.name for tally in tallies if tally.has_gaps()}
         if not found <= self.numeric:
             raise Incomplete(found | self.numeric)
 
@@ -293,6 +295,8 @@ def _encoded(
         options = TableOptions(drop_missing=True, missing=encoder.missing)
         there = set(names)
         used = encoder.used if labelled else [c.name for c in encoder.columns]
+        if labelled and encoder.reading.get("impute"):
+            used = [str(name) for name in (encoder.target, encoder.weight)]
         numeric = {c.name for c in encoder.columns if isinstance(c, kinds.Number | kinds.Date)}
         numeric |= {str(encoder.weight), "" if encoder.text_target else str(encoder.target)}
         kept = _complete(table, [n for n in used if n in there], options, numeric)

@@ -34,7 +34,11 @@ class Roles:
         named_ones = [name for name in names if name not in file.unnamed] or names
         known = names if target in names else named_ones
         self.target = find_target(
-            known, target, labelled=True, sheets=file.sheets, lines=file.is_text
+            known,
+            target,
+            labelled=True,
+            sheets=file.sheets,
+            lines=file.is_text or file.kind == "xlsx",
         )
         for copy in file.copies:
             if copy.startswith(f"{self.target} (") and copy not in options.drop:

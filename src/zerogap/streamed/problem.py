@@ -401,5 +401,5 @@ def check_task(store: Store, loss: Loss) -> None:
     if store.classes is not None and len(store.classes) < 2:
         raise ValueError(
             f"a classifier needs at least two classes, but {store.path} has only one class, "
-            f"{store.classes[0]!r}"
+            f"{store.classes.tolist()[0]!r}"
         )
