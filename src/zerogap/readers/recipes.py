@@ -244,7 +244,7 @@ def read_pieces(
             text = reading.is_text(first[name])
             types[name] = pa.string() if text else pa.float64()
     wide = encoder.n_features if encoder.is_dense else max(8, len(encoder.columns))
-    step = max(1, tables.PIECE // (8 * wide))
+    step = max(1, tables.PIECE // (2 * wide))  # a quarter takes 1.6 times as long for text
     rows = done = 0
     while True:
         rows = 0
