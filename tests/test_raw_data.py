@@ -23,7 +23,7 @@ from zerogap.problem.validation import describe_columns, describe_targets, warn_
 from zerogap.rows import DenseRows
 from zerogap.rows import base as rows_base
 from zerogap.rows.dense import ShiftedRows
-from zerogap.solvers.rotation import rotated
+from zerogap.solvers.rotation import rotated, simpler
 
 MARGINS = ("hinge", "smooth-hinge", "squared-hinge", "logistic")
 RESIDUALS = ("squared", "absolute", "epsilon-insensitive", "huber", "quantile")
@@ -262,6 +262,16 @@ def test_r6_without_memory_for_a_copy_shifts_are_subtracted_at_each_reading(
     certificate = proved(model := estimator(loss, tol=1e-6).fit(X, y))
     assert certificate.primal == pytest.approx(proved(usual).primal, rel=1e-5)
     np.testing.assert_allclose(model.predict(X), usual.predict(X), atol=0.1 * np.std(y))
+
+
+def test_inner_products_of_shifted_rows_have_no_origin():
+    """A wide table far from zero ended in a ValueError where rounding was looked at."""
+    X, y = make_data("absolute", n=20, d=1200)
+    problem = centred(zg.Problem(X + 1e6, y, "absolute", 1e-3, fit_intercept=True)).problem
+    assert len(problem.origin) == 1200
+    inner = simpler(problem, raw=True).problem
+    assert inner.shape == (20, 20)
+    assert not inner._rounded_columns.any()
 
 
 def test_rotation_keeps_inner_products_and_makes_columns_orthogonal():

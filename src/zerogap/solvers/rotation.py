@@ -102,7 +102,7 @@ def _with_factor(problem: Problem, factor: np.ndarray) -> Coordinates:
             return problem.rows.transposed_times(shares)
         return problem.rows.transposed_product(np.ascontiguousarray(shares))
 
-    condensed = problem._with(rows=DenseRows(factor))
+    condensed = problem._with(rows=DenseRows(factor), origin=np.empty(0))
     return Coordinates(condensed, outward, lambda w, alpha: condensed.weights(alpha))
 
 
