@@ -274,8 +274,9 @@ def fits():
             for k in (1, D):
                 given = FORMS[form](np.hstack([tiny[:, :k], X[:, k:]]))
                 yield f"{case}-{k}-{form}", given, None, {}, None
-    for w in (1e300 * WEIGHTS, 1e-300 * WEIGHTS, changed(WEIGHTS, 1e-300)):
+    for w in (1e300 * WEIGHTS, 1e-300 * WEIGHTS, changed(WEIGHTS, 1e-280)):
         yield f"21-{w.min()}-{w.max()}", X, w, {}, None
+    yield "21-lost", X, changed(WEIGHTS, 1e-300), {}, "of the sum of all weights: set it to 0"
     yield "21-lam", X, 1e-300 * WEIGHTS, {"lam": None}, None
     for form in ("dense64", "csr64"):
         given, skewed = FORMS[form](X), FORMS[form](X * [1, 1e12, 1])

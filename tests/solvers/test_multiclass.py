@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import zerogap as zg
 from zerogap.losses import MULTICLASS_LOSSES
 from zerogap.problem.circulation import balancing_factors
-from zerogap.problem.gap import _rerouted
+from zerogap.problem.rerouting import rerouted
 
 LOSSES = [cls() for cls in MULTICLASS_LOSSES.values()]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -417,9 +417,9 @@ def test_groups_of_classes_without_votes_between_them_are_balanced_one_by_one():
     flow[0, 1] = flow[1, 0] = 0.3
     flow[2, 3] = flow[3, 2] = 1e-3
     missing = np.array([1e-16, 1e-16, 1e-16, 1e-16, 0.0])
-    assert _rerouted(flow, missing) < 1e-12
+    assert rerouted(flow, missing) < 1e-12
     flow[3, 2] = 0.0  # no way back
-    assert _rerouted(flow, missing) == 1.0
+    assert rerouted(flow, missing) == 1.0
 
 
 def test_votes_of_decided_classes_do_not_hide_those_of_others():

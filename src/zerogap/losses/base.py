@@ -147,6 +147,11 @@ class ResidualLoss(Loss):
     task = "regression"
     unit = 0.0
 
+    @property
+    def tube(self) -> float:
+        """Half-width of the tube in which residuals cost nothing, infinite if it is not known."""
+        return inf
+
     def aim(self, y):
         return y
 

@@ -28,6 +28,7 @@ class Squared(ResidualLoss):
     """
 
     quadratic = True
+    tube = 0.0
     smoothness = 1.0
 
     def domain(self, y):
@@ -69,6 +70,7 @@ class Absolute(ResidualLoss):
     """
 
     quadratic = True
+    tube = 0.0
     lipschitz = 1.0
 
     def domain(self, y):
@@ -117,6 +119,10 @@ class EpsilonInsensitive(ResidualLoss):
     eps: float = 0.1
     quadratic = True
     lipschitz = 1.0
+
+    @property
+    def tube(self) -> float:
+        return self.eps
 
     def domain(self, y):
         return (-1.0, 1.0)
@@ -172,6 +178,7 @@ class Huber(ResidualLoss):
 
     delta: float = 1.35
     quadratic = True
+    tube = 0.0
     smoothness = 1.0
 
     @property
@@ -229,6 +236,7 @@ class Quantile(ResidualLoss):
 
     q: float = 0.5
     quadratic = True
+    tube = 0.0
 
     @property
     def lipschitz(self) -> float:

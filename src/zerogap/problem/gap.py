@@ -96,11 +96,12 @@ def hidden_by_underflow(lam: float, length: float = math.inf) -> float:
 def blur_of_constant(problem: Any, b: Any, primal: float) -> float:
     """Return how far the computed objective of a model without weights may be from P.
 
-    Its scores are exact, but differences from large targets are not.
+    Its scores are exact, and so are residuals to one rounding of their own size, which is at most
+    the loss and the half-width of its tube.
     """
     loss, slip = problem.loss, 0.0
     if loss.task == "regression":
-        slip = 2.0 * UNIT * (abs(b) + problem.largest_target) + problem.blurred
+        slip = 2.0 * UNIT * min(loss.tube, abs(b) + problem.largest_target) + problem.blurred
     units = (EVALUATION + 2.0 * getattr(problem, "n_classes", 1)) * UNIT
     blur = (of_rows(problem.shape[0]) + units) * primal + TINY
     return blur + _rise(_slope(loss), loss.smoothness, primal, slip)
