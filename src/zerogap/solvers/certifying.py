@@ -247,5 +247,6 @@ def _floor(inner: Centred, scale: float, primal: float) -> float:
     if problem.loss.task == "regression":
         largest = problem.largest_target + abs(inner.target)
         unit = 8.0 * UNIT * largest  # in the last place of the targets
-        least = float(problem.loss.value(unit, 0.0))
+        tube = problem.loss.tube if math.isfinite(problem.loss.tube) else 0.0
+        least = float(problem.loss.value(tube + unit, 0.0))
     return max(FLOOR * scale, least, 4.0 * TINY)  # what underflow may hide, where P is zero
