@@ -49,10 +49,10 @@ def main() -> None:
 
 def _requests_to_end() -> list[signal.Signals]:
     """Return the signals that ask this process to end, except for those that nohup turned off."""
-    if sys.platform == "win32":
-        return [signal.SIGTERM]
-    hung_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN  # the terminal is gone
-    return [signal.SIGTERM, *([signal.SIGHUP] if hung_up else [])]
+    requests = [signal.SIGTERM]
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        requests.append(signal.SIGHUP)  # the terminal is gone
+    return requests
 
 
 def _as_ctrl_c(number: int, frame: Any) -> None:
