@@ -15,9 +15,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 
 def pytest_configure():
-    """Take Ctrl-C, which shells let jobs in the background ignore: some tests send it."""
+    """Take the signals that shells and nohup let jobs in the background ignore: tests send them."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

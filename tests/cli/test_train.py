@@ -1,5 +1,6 @@
 """`zerogap train`: options, exit codes, refusals, and Ctrl-C."""
 
+import contextlib
 import json
 import os
 import re
@@ -185,9 +186,13 @@ def test_F2_ctrl_c_and_sigterm_keep_the_best_certified_model(zerogap, tmp_path, 
     ours, theirs = os.openpty()  # on a terminal the progress tells when there is a certificate
     options = f"--solver sdca --lam 1e-9 --tol 1e-12 --max-epochs 1000000000 --out {model}"
     command = [sys.executable, "-c", "from zerogap.cli import main; main()", "train", str(data)]
-    with subprocess.Popen(
-        [*command, *options.split()], stdout=subprocess.PIPE, stderr=theirs, text=True
-    ) as process:
+    with (
+        subprocess.Popen(
+            [*command, *options.split()], stdout=subprocess.PIPE, stderr=theirs, text=True
+        ) as process,
+        contextlib.ExitStack() as stack,
+    ):
+        stack.callback(process.kill)  # if a check fails: it would run for ever
         os.close(theirs)
         seen = b""
         while not re.search(rb"gap .* of 1e-12, epoch [1-9]", seen):
