@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from zerogap.readers.cells import numbers
+from zerogap.readers.cells import numbers, read_numbers
 from zerogap.readers.dates import dates
 from zerogap.readers.shapes import digits, shaped
 
@@ -52,3 +52,9 @@ def test_shapes_keep_the_bytes_of_their_texts():
     (_, shape, rows), *_ = apart.groups(np.array([True, False, False]))
     assert digits(shape) == [4, 5, 7]
     assert apart.whole(rows, digits(shape)).tolist() == [125, 347]
+
+
+def test_letters_among_digits_are_no_hexadecimal_number_without_0x():
+    found = read_numbers(pa.array(["0x1F", "4x44", "1X5", "0X10", "7"]), ".")
+    np.testing.assert_array_equal(found.values, [31.0, np.nan, np.nan, 16.0, 7.0])
+    assert found.bad.tolist() == [False, True, True, False, False]

@@ -224,7 +224,9 @@ def _add_hex(texts: Any, apart: Shaped, values: np.ndarray) -> None:
 
     found = pc.match_substring_regex(apart.shapes, "^0[xX][0-9a-fA-F]{1,16}$")
     for _, _, rows in apart.groups(found.to_numpy(zero_copy_only=False)):
-        values[rows] = [float(int(text, 16)) for text in texts.take(rows).to_pylist()]
+        for row, text in zip(rows, texts.take(rows).to_pylist(), strict=True):
+            if text[0] == "0":  # a shape has a 0 for every digit: 4x4 is none
+                values[row] = int(text, 16)
 
 
 def with_plain_digits(texts: Any) -> Any:
